@@ -59,7 +59,7 @@ std::pair<std::int64_t, std::int64_t> parse_shape(const std::string& text) {
   long long b = 0, s = 0;
   char rest = 0;
   if (std::sscanf(text.c_str(), "%lldx%lld%c", &b, &s, &rest) != 2 || b < 1 || s < 1)
-    throw UsageError(ErrorCode::InvalidArgument, concat_text("'", text, "' is no shape"),
+    throw UsageError(ErrorCode::InvalidArgument, concat_text("'", text, "' is not a shape"),
                      "write BATCHxSEQUENCE, for example 8x128");
   return {b, s};
 }
@@ -196,8 +196,7 @@ double copy_weights_ms(const WeightLoader& weights, std::size_t& bytes) {
   auto start = Clock::now();
   void* to = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (to == MAP_FAILED)
-    throw Error(ErrorCode::OutOfMemory,
-                concat_text("there is no memory for a copy of the weights (", bytes, " bytes)"));
+    throw Error(ErrorCode::OutOfMemory, concat_text("not enough memory for a copy of the weights (", bytes, " bytes)"));
   auto* at = static_cast<std::byte*>(to);
   for (const std::string& name : weights.names()) {
     auto view = weights.find(name);
@@ -378,7 +377,7 @@ Graph static_graph(const BenchOptions& o, NamedTensors& values) {
   if (const std::string missing = without_value(g, known); !missing.empty())
     throw UsageError(ErrorCode::InvalidArgument, missing,
                      concat_text("choose values, for example: rlx bench ", o.graph, " ", bind_options(g, known),
-                                 "\n  or give inputs whose shapes say them: --input NAME=FILE.npy"));
+                                 "\n  or give inputs that have these shapes: --input NAME=FILE.npy"));
   return binding.empty() ? std::move(g) : g.bind(binding);
 }
 
@@ -432,8 +431,9 @@ void bench(const BenchOptions& o) {
   if (std::isnan(o.budget_s)) throw UsageError(ErrorCode::InvalidArgument, "--seconds is not a number");
   if (o.graph.empty() == o.model.empty())
     throw UsageError(ErrorCode::InvalidArgument,
-                     o.graph.empty() ? "nothing to measure is given" : "a graph and a model are given",
-                     "name either a graph file or --model DIR");
+                     o.graph.empty() ? "there is nothing to measure: no graph and no model is given"
+                                     : "both a graph and a model are given",
+                     "give either a graph file or --model DIR");
   if (o.model.empty())
     bench_graph(o);
   else

@@ -56,13 +56,13 @@ class Chat {
   bool said_something() const { return !c_.tokens.empty(); }
   void save(const std::string& path) {
     if (!said_something())
-      throw Error(ErrorCode::InvalidArgument, concat_text("cannot save '", path, "': nothing was said yet"));
+      throw Error(ErrorCode::InvalidArgument, concat_text("cannot save '", path, "': the conversation is empty"));
     (void)engine_.save(path, c_);
   }
   void load(const std::string& path) {
     Conversation c = engine_.load(path);
     if (c.messages.empty())
-      throw Error(ErrorCode::InvalidArgument, concat_text(path, " holds a text, no conversation of turns"),
+      throw Error(ErrorCode::InvalidArgument, concat_text(path, " has a text, not a conversation"),
                   "`rlx generate --load-state` continues it");
     c_ = std::move(c);
     kept_ = c_.messages.front().role == "system" ? 1 : 0;
@@ -108,7 +108,8 @@ std::optional<std::string> file_of(std::string_view line, std::string_view comma
   if (!line.empty() && line.front() != ' ') return std::nullopt;
   const std::size_t first = line.find_first_not_of(" \t\r"), last = line.find_last_not_of(" \t\r");
   if (first == std::string_view::npos)
-    throw Error(ErrorCode::InvalidArgument, concat_text(command, " names no file"), concat_text(command, " FILE"));
+    throw Error(ErrorCode::InvalidArgument, concat_text(command, " needs the name of a file"),
+                concat_text(command, " FILE"));
   return std::string(line.substr(first, last + 1 - first));
 }
 

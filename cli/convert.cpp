@@ -25,7 +25,7 @@ std::optional<GgufType> type_named(const std::string& name, const char* option) 
   std::vector<std::string> known;
   for (const GgufTypeInfo& t : gguf_types()) known.emplace_back(t.name);
   throw UsageError(ErrorCode::InvalidArgument, concat_text(option, ": there is no type '", name, "'"),
-                   did_you_mean(name, known, "F16, BF16, Q8_0, Q6_K, Q5_K, Q4_K and Q4_0 are the usual ones"));
+                   did_you_mean(name, known, "common types are F16, BF16, Q8_0, Q6_K, Q5_K, Q4_K and Q4_0"));
 }
 
 // "500M" or "2G", of 10^6 and 10^9 bytes as in llama.cpp's tools; "" is 0.
@@ -36,7 +36,7 @@ std::size_t size_named(const std::string& text) {
   const auto [at, failed] = std::from_chars(text.data(), end, v);
   std::size_t bytes = 0;
   if (unit == 0 || failed != std::errc() || at != end || v == 0 || __builtin_mul_overflow(v, unit, &bytes))
-    throw UsageError(ErrorCode::InvalidArgument, concat_text("--split-max-size: '", text, "' is no size"),
+    throw UsageError(ErrorCode::InvalidArgument, concat_text("--split-max-size: '", text, "' is not a size"),
                      "write it as 500M or 2G");
   return bytes;
 }
@@ -71,9 +71,10 @@ void convert(const ConvertArgs& args) {
   } else if (from_file) {
     convert_to_folder(args.source, args.target, options);
   } else {
-    throw UsageError(ErrorCode::InvalidArgument,
-                     concat_text("a folder is converted to a GGUF file, and '", args.target, "' does not end in .gguf"),
-                     "name a target such as model.gguf");
+    throw UsageError(
+        ErrorCode::InvalidArgument,
+        concat_text("a folder can be converted only to a GGUF file, but '", args.target, "' does not end in .gguf"),
+        "give a target such as model.gguf");
   }
   if (bar) bar->clear();
 }
@@ -98,11 +99,11 @@ void register_convert(CommandLine& line) {
       "Importance matrix, a weight for each column of each matrix: imatrix GGUF of llama.cpp, or safetensors");
   command.add_option("--pre", args->pre,
                      "llama.cpp's name of the pre-tokenizer, if the patterns of tokenizer.json are not known");
-  command.add_option("--split-max-size", args->split_max_size,
-                     "Most bytes of tensors in a file, for example 500M or 2G; larger models become several files "
-                     "(default: one file)");
+  command.add_option(
+      "--split-max-size", args->split_max_size,
+      "Maximum tensor bytes in a file, for example 500M or 2G; larger models become several files (default: one file)");
   command.add_option("--threads", args->threads, "Threads for quantization (default: all)").not_negative();
-  command.add_flag("--quiet", args->quiet, "No progress and no notes");
+  command.add_flag("--quiet", args->quiet, "Print no progress and no notes");
   command.footer(std::string("A conversion that is interrupted keeps what it has written beside the target; the same "
                              "command resumes it.\n") +
                  kExitStatus);

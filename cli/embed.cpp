@@ -89,7 +89,7 @@ void require_texts(const EmbedArgs& args, std::size_t count) {
     throw Error(ErrorCode::InvalidArgument, "there is no text to embed",
                 "give --text TEXT, --file LINES.txt, or lines on the standard input");
   if (args.pairs && count == 1)
-    throw UsageError(ErrorCode::InvalidArgument, "--pairs compares texts, and only one is given", "give at least two");
+    throw UsageError(ErrorCode::InvalidArgument, "--pairs compares texts, but only one is given", "give at least two");
 }
 
 Texts read_texts(const EmbedArgs& args) {

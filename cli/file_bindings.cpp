@@ -24,7 +24,7 @@ Tensor fitted(const Tensor& t, const Shape& declared, const std::string& what, b
   if (t.dtype() == declared.dtype()) return t;
   if (cast || widens(t.dtype(), declared.dtype())) return t.cast(declared.dtype());
   throw Error(ErrorCode::DTypeMismatch,
-              concat_text(what, " is ", dtype_name(t.dtype()), ", the graph declares ", declared),
+              concat_text(what, " is ", dtype_name(t.dtype()), ", but the graph declares ", declared),
               "save it in that dtype, or give --cast to convert it");
 }
 

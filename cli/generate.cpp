@@ -31,8 +31,8 @@ void run_generate(const GenerateArgs& args) {
   require_text(prompt, args.file.empty() ? "the prompt" : args.file);
   for (const std::string& stop : args.stop) require_text(stop, "--stop");
   if (args.raw && !args.system.empty())
-    throw UsageError(ErrorCode::InvalidArgument, "--raw uses no chat template, so --system has no place",
-                     "write it at the beginning of the prompt");
+    throw UsageError(ErrorCode::InvalidArgument, "--system needs the chat template, which --raw does not use",
+                     "write the system message at the beginning of the prompt");
   std::optional<Grammar> grammar = read_grammar(args);
   LoadedModels loaded = load_models(args);
   const LanguageModel& m = loaded.model;

@@ -68,7 +68,8 @@ Binding split_binding(const std::string& text) {
   const std::size_t at = text.find('=');
   if (at == std::string::npos || is_file(text)) return {"", text};
   if (at + 1 == text.size())
-    throw UsageError(ErrorCode::InvalidArgument, concat_text("'", text, "' names no file"), "write it like x=FILE.npy");
+    throw UsageError(ErrorCode::InvalidArgument, concat_text("'", text, "' has no file name"),
+                     "write it like x=FILE.npy");
   return {text.substr(0, at), text.substr(at + 1)};
 }
 
@@ -78,7 +79,7 @@ NamedDevice device_called(const std::string& text) {
   const auto id = parse_device_id(text.substr(0, end));
   if (!id && end != std::string::npos && backend_by_name(text.substr(0, end)))
     throw UsageError(ErrorCode::InvalidArgument, concat_text("backend '", text.substr(0, end), "' takes no options"),
-                     "name a device of `rlx devices`");
+                     "give a device of `rlx devices`");
   if (!id) {
     const Diagnostic d =
         no_such_device(text.substr(0, end), backend_by_name("reference") ? std::vector<std::string>{"reference"}
@@ -92,8 +93,7 @@ NamedDevice device_called(const std::string& text) {
     const std::string option = text.substr(begin, end == std::string::npos ? end : end - begin);
     const std::size_t at = option.find('=');
     if (at == std::string::npos || at == 0)
-      throw UsageError(ErrorCode::InvalidArgument,
-                       concat_text("'", option, "' in '", text, "' is no option of a device"),
+      throw UsageError(ErrorCode::InvalidArgument, concat_text("'", option, "' in '", text, "' is not a device option"),
                        "write it like tpu,plugin=PATH; `rlx devices --options` lists them");
     if (!out.options.emplace(option.substr(0, at), option.substr(at + 1)).second)
       throw UsageError(ErrorCode::InvalidArgument,
@@ -141,7 +141,7 @@ SymbolBinding parse_symbols(const Graph& g, const std::vector<std::string>& text
     const auto [rest, failed] = std::from_chars(first, end, value);
     if (failed == std::errc::result_out_of_range)
       throw UsageError(ErrorCode::InvalidArgument, concat_text("'", text, "': the dimension is too large"),
-                       "a dimension is below 2^63");
+                       "a dimension must be below 2^63");
     if (first == end || rest != end || failed != std::errc{} || value < 0)
       throw UsageError(ErrorCode::InvalidArgument, concat_text("'", text, "' does not bind a dimension"),
                        "write it like batch=8");

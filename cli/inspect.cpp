@@ -30,8 +30,9 @@ struct InspectArgs {
 Graph load(const InspectArgs& args) {
   if (args.graph.empty() == args.model.empty())
     throw UsageError(ErrorCode::InvalidArgument,
-                     args.graph.empty() ? "nothing to inspect is given" : "a graph and a model are given",
-                     "name either a graph file or --model DIR");
+                     args.graph.empty() ? "there is nothing to inspect: no graph and no model is given"
+                                        : "both a graph and a model are given",
+                     "give either a graph file or --model DIR");
   if (!args.graph.empty()) return read_graph(args.graph);
   const SentenceModelConfig config = read_sentence_config(args.model);
   if (config.encoder.family != "bert" || !config.dense.empty()) {
@@ -53,7 +54,7 @@ struct Section {
 
 constexpr std::string_view kGiven = "the graph as given",
                            kPlanned = "the planned program: run graph, weight preparation, buffers and schedule",
-                           kFused = "what was fused, and what was missed and why",
+                           kFused = "fused patterns, and missed fusions with the reason",
                            kDispatched = "how each kind of op reaches the device";
 
 // The reports and every kept stage, in the order of the compile.

@@ -136,7 +136,7 @@ void add_model_options(Command cmd, ModelArgs& args) {
   cmd.add_option("model", args.model, "A GGUF file, or a folder with config.json, *.safetensors and tokenizer.json")
       .required()
       .type_name("MODEL");
-  cmd.add_option("-n,--tokens", args.tokens, "Most tokens to generate; 0: until the context is full")
+  cmd.add_option("-n,--tokens", args.tokens, "Maximum number of tokens to generate; 0: until the context is full")
       .not_negative()
       .show_default();
   cmd.add_option("--context", args.context, "Context length in tokens; 0: that of the model, but at most 4096")
@@ -156,7 +156,7 @@ void add_model_options(Command cmd, ModelArgs& args) {
   const Argument packed_weights =
       cmd.add_option("--packed-weights", args.packed_weights,
                      "Store the packed weights in this folder; later starts map them from there")
-          .check([](const std::string& folder) { return folder.empty() ? "names no folder" : ""; })
+          .check([](const std::string& folder) { return folder.empty() ? "needs a folder" : ""; })
           .type_name("FOLDER");
   cmd.add_flag("--verify-packed-weights", args.verify_packed_weights,
                "Verify the checksums of all stored weights at the start")
@@ -171,7 +171,7 @@ void add_model_options(Command cmd, ModelArgs& args) {
   cmd.add_option("--draft", args.draft, "A small model of the same vocabulary that drafts tokens")
       .type_name("MODEL")
       .group(drafting);
-  cmd.add_option("--draft-tokens", args.drafts.tokens, "Most tokens of a draft")
+  cmd.add_option("--draft-tokens", args.drafts.tokens, "Maximum number of tokens in a draft")
       .not_negative()
       .show_default()
       .group(drafting);

@@ -98,7 +98,7 @@ OpCoverage coverage_of(const OpDef& def, const std::vector<DeviceColumn>& column
       if (def.level != Level::Lir) ask_devices(c, *g, t, columns, left);
     }
     if (!taken)
-      refused[refusal.empty() ? "no sample has data of it" : first_line(refusal)][static_cast<std::size_t>(i)] = true;
+      refused[refusal.empty() ? "no sample uses this dtype" : first_line(refusal)][static_cast<std::size_t>(i)] = true;
     else if (failure.empty())
       c.forward[static_cast<std::size_t>(i)] = true;
     else
@@ -110,13 +110,13 @@ OpCoverage coverage_of(const OpDef& def, const std::vector<DeviceColumn>& column
     for (const auto& [why, dtypes] : refused)
       for (std::size_t i = 0; i < all.size(); ++i) all[i] = all[i] || dtypes[i];
     const auto said = std::find_if(refused.begin(), refused.end(),
-                                   [](const auto& r) { return r.first != "no sample has data of it"; });
+                                   [](const auto& r) { return r.first != "no sample uses this dtype"; });
     c.holes.push_back({"forward", concat_text("in ", dtypes_text(all)),
                        said == refused.end() ? refused.begin()->first : said->first});
   }
   if (def.level == Level::Lir)
     for (const DeviceColumn& column : columns)
-      c.holes.push_back({column.names(), "", "only the compiler makes it, for devices with a kernel for it"});
+      c.holes.push_back({column.names(), "", "only the compiler makes this op, for devices with a kernel for it"});
   for (std::size_t d = 0; d < columns.size(); ++d)
     for (const auto& [why, dtypes] : left[d])
       c.holes.push_back({columns[d].names(), concat_text("in ", dtypes_text(dtypes)), why});

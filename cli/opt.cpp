@@ -87,7 +87,8 @@ Graph run_default_pipeline(const OptArgs& args, const Graph& g, FusionReport& re
 void run(const OptArgs& args) {
   if (args.list) return list_passes();
   if (args.graph.empty())
-    throw UsageError(ErrorCode::InvalidArgument, "no graph is given", "name a graph file, or - for the standard input");
+    throw UsageError(ErrorCode::InvalidArgument, "no graph file is given",
+                     "give a graph file, or - for the standard input");
   Graph g = read_graph(args.graph);
   if (!args.bindings.empty()) g = g.bind(parse_symbols(g, args.bindings));
   FusionReport report;
@@ -129,7 +130,7 @@ void register_opt(CommandLine& line) {
       cmd.add_flag("--diff", args->diff, "print how many ops of each kind changed instead of the graph");
   cmd.add_flag("--binary", args->binary, "write the binary form").excludes(diff);
   cmd.add_flag("--origins", args->origins, "print where each node came from");
-  cmd.add_flag("--report", args->report, "print what was fused and what was missed to the standard error");
+  cmd.add_flag("--report", args->report, "print the fused patterns and the missed fusions to the standard error");
   cmd.callback([args] { run(*args); });
 }
 

@@ -37,9 +37,10 @@ void run(const RerankArgs& args) {
   if (args.raw) options.activation = ScoreActivation::Identity;
   Reranker reranker(args.model, options);
   if (reranker.labels() != 1)
-    throw Error(ErrorCode::Unsupported,
-                concat_text(args.model, " gives ", reranker.labels(), " scores per passage, and a ranking needs one"),
-                "it is a classifier, not a reranker");
+    throw Error(
+        ErrorCode::Unsupported,
+        concat_text(args.model, " gives ", reranker.labels(), " scores for each passage, but a ranking needs one"),
+        "this model is a classifier, not a reranker");
   std::vector<std::string> passages;
   for (const Found& f : found) passages.push_back(f.passage.text);
   ProgressBar bar("reading", found.size());

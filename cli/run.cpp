@@ -61,7 +61,7 @@ void require_places_of_their_own(const OutputFiles& files) {
     if (!added)
       throw UsageError(ErrorCode::InvalidArgument,
                        concat_text("--output: ", known->second, " and ", what, " would both go to '", path, "'"),
-                       "give each a file of its own, or one FILE.npz for all");
+                       "give each a separate file, or one FILE.npz for all");
   };
   for (std::size_t i = 0; i < files.outputs.size(); ++i) take(files.outputs[i], concat_text("out", i));
   for (const Binding& b : files.states) take(b.rest, concat_text("state '", b.name, "'"));
@@ -90,7 +90,7 @@ OutputFiles output_files(const RunArgs& args, const Graph& g) {
   const std::size_t num_outputs = g.outputs().size();
   if (files.outputs.size() > num_outputs)
     throw UsageError(ErrorCode::InvalidArgument, concat_text("graph '", g.name(), "' has ", num_outputs,
-                                                             " outputs, --output names ", files.outputs.size()));
+                                                             " outputs, but --output names ", files.outputs.size()));
   require_places_of_their_own(files);
   return files;
 }
@@ -118,7 +118,7 @@ void run(const RunArgs& args) {
   if (g.outputs().empty() && g.leaves(OpKind::State).empty())
     throw Error(ErrorCode::InvalidArgument,
                 concat_text("graph '", g.name(), "' has neither outputs nor states: it computes nothing"),
-                "name its results at its end: return %3");
+                "end the graph with its outputs: return %3");
   if (args.f64) g = to_f64(g);
   const OutputFiles files = output_files(args, g);
   const NamedTensors values = read_bindings(g, args.files);

@@ -24,8 +24,7 @@ std::string read_searchable(const std::string& path) {
                                                                        {"PK\x03\x04", "zip"}};
   for (const auto& [start, name] : kPacked)
     if (text.starts_with(start))
-      throw Error(ErrorCode::BadFile, concat_text(path, ": compressed with ", name),
-                  "gzip is the only compression that is supported");
+      throw Error(ErrorCode::BadFile, concat_text(path, ": compressed with ", name), "only gzip is supported");
   if (text.find('\0') != std::string::npos) throw Error(ErrorCode::BadFile, concat_text(path, ": a binary file"));
   if (auto bad = find_invalid_utf8(text)) {
     const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(*bad), '\n');

@@ -20,9 +20,9 @@ std::string read_text(const std::string& path) {
   const bool standard = path == "-";
   std::error_code ignored;  // fopen reports a file that cannot be examined
   if (!standard && std::filesystem::is_directory(path, ignored))
-    throw Error(ErrorCode::BadFile, concat_text("'", path, "' is a folder"), "name the files in it");
+    throw Error(ErrorCode::BadFile, concat_text("'", path, "' is a folder"), "give the files in the folder");
   if (!standard && std::filesystem::is_character_file(path, ignored))
-    throw Error(ErrorCode::BadFile, concat_text("'", path, "' is a device, which may never end"),
+    throw Error(ErrorCode::BadFile, concat_text("'", path, "' is a device file, which may never end"),
                 "give a file, a pipe, or - for the standard input");
   std::FILE* file = standard ? stdin : std::fopen(path.c_str(), "rb");
   if (!file) throw Error(ErrorCode::NotFound, concat_text("cannot read '", path, "': ", std::strerror(errno)));

@@ -38,11 +38,11 @@ Error::Error(ErrorCode code, std::string message, std::string hint)
 
 namespace detail {
 void throw_no_enumerator(std::string_view type, std::int64_t value) {
-  throw Error(ErrorCode::InvalidArgument, concat_text(value, " is no ", type), "use one of its enumerators");
+  throw Error(ErrorCode::InvalidArgument, concat_text(value, " is not a ", type), "use an enumerator of this type");
 }
 void throw_no_index(std::string_view what, std::int64_t index, std::size_t count) {
-  throw Error(ErrorCode::InvalidArgument, concat_text("there is no ", what, " ", index, ", there are ", count),
-              "count from 0");
+  throw Error(ErrorCode::InvalidArgument, concat_text("there is no ", what, " ", index, "; their number is ", count),
+              "indices count from 0");
 }
 
 void append_text(std::string& out, double v) {
@@ -65,7 +65,7 @@ void append_text(std::string& out, double v) {
 void check(bool condition, std::string_view what, const char* file, int line) {
   if (condition) return;
   throw Error(Diagnostic{ErrorCode::Internal, std::string(what), concat_text(file, ":", line),
-                         "this is a fault in rlx, please report it with the text above"});
+                         "this is a bug in rlx: please report it with the text above"});
 }
 
 std::string short_name(std::string_view name) {

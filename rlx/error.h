@@ -146,7 +146,9 @@ class [[nodiscard]] Result {
   const T* operator->() const { return &value(); }
   /// Why there is no value; throws InvalidArgument when there is one.
   const Diagnostic& error() const {
-    if (ok()) throw Error(ErrorCode::InvalidArgument, "error() of a Result that holds a value", "ask ok() first");
+    if (ok())
+      throw Error(ErrorCode::InvalidArgument, "Result::error() was called, but the result holds a value",
+                  "check ok() first");
     return std::get<1>(state_);
   }
 

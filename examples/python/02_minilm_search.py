@@ -29,7 +29,7 @@ def ranked(passages: rlx.Array, questions: rlx.Array) -> tuple[rlx.Array, rlx.Ar
 
 folder = sys.argv[1] if len(sys.argv) > 1 else os.environ.get("RLX_MODEL_DIR", ".models/all-minilm-l6-v2")
 if not os.path.isdir(folder):
-    sys.exit(f"{folder} is no folder: give the model's, or fetch it by scripts/demo.sh")
+    sys.exit(f"{folder} is not a folder: give the model's, or fetch it by scripts/demo.sh")
 encoder = rlx.SentenceEncoder(folder)
 order, scores = ranked(encoder.embed(PASSAGES), encoder.embed(QUESTIONS))
 for question, places, values in zip(QUESTIONS, order.tolist(), scores.tolist()):

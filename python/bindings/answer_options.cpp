@@ -103,7 +103,8 @@ const std::map<std::string, AnswerOption, std::less<>>& answer_options() {
         [](GenerationOptions& o, nb::handle v) {
           o.logprobs = v.is_none() ? -1 : nb::cast<std::int32_t>(v);
           if (!v.is_none() && o.logprobs < 0)
-            raise(ErrorCode::InvalidArgument, concat_text("logprobs is ", o.logprobs), "None leaves them out");
+            raise(ErrorCode::InvalidArgument, concat_text("logprobs must be 0 or more, got ", o.logprobs),
+                  "None: no log-probabilities are kept");
         }}},
       {"max_new_tokens",
        {"an integer of 64 bits",
@@ -170,8 +171,9 @@ Tensor one_row(nb::handle h) {
   Tensor t = on_host(tensor_from(h, "logits"));
   const bool row = t.rank() == 1 || (t.rank() == 2 && t.dim(0) == 1);
   if (!row || !is_float(t.dtype()) || is_storage_only(t.dtype()))
-    raise(ErrorCode::ShapeMismatch, concat_text("logits of one token are floats [V] or [1, V], got ", t.shape().text()),
-          "take a row: logits[-1]");
+    raise(ErrorCode::ShapeMismatch,
+          concat_text("logits of one token must be floats [V] or [1, V], got ", t.shape().text()),
+          "use one row: logits[-1]");
   return t.cast(DType::F32);
 }
 
@@ -222,7 +224,8 @@ void bind_answer_options(nb::module_& m) {
       .def(
           "rewind",
           [](Sampler& s, std::int64_t count) {
-            if (count < 0) raise(ErrorCode::InvalidArgument, concat_text("rewind: count is ", count));
+            if (count < 0)
+              raise(ErrorCode::InvalidArgument, concat_text("rewind: count must be 0 or more, got ", count));
             s.rewind(static_cast<std::size_t>(count));
           },
           nb::arg("count"), "Removes the last `count` tokens from the sequence.")

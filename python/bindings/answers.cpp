@@ -106,7 +106,7 @@ void bind_answers(nb::module_& m) {
       .def("__repr__", [](const PyAnswer& a) {
         const FinishReason reason = a.finish();
         return concat_text("<rlx answer of ", a.tokens().size(), " tokens, ",
-                           reason == FinishReason::None ? "going on" : finish_reason_name(reason), ">");
+                           reason == FinishReason::None ? "running" : finish_reason_name(reason), ">");
       });
 }
 

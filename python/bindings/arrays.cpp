@@ -382,7 +382,8 @@ std::optional<Tensor> weak_scalar(nb::handle h) {
       }
     }
     if (overflow)
-      raise(ErrorCode::DTypeMismatch, concat_text("the integer ", nb::str(h).c_str(), " fits no integer dtype"),
+      raise(ErrorCode::DTypeMismatch,
+            concat_text("the integer ", nb::str(h).c_str(), " does not fit in any integer dtype"),
             "write it as a float");
     const bool wide = v < INT32_MIN || v > INT32_MAX;
     return Tensor::scalar_i64(wide ? DType::I64 : DType::I32, v);
@@ -403,7 +404,8 @@ namespace {
 // dtype, NaN and infinity need a floating dtype. Fractions are truncated.
 void check_numbers(const Tensor& t, DType to, const char* what) {
   if (is_complex(t.dtype()) && !is_complex(to) && to != DType::Bool)
-    raise(ErrorCode::DTypeMismatch, concat_text(what, ": a complex number as ", numpy_name(to)), "take its .real");
+    raise(ErrorCode::DTypeMismatch, concat_text(what, ": cannot convert a complex number to ", numpy_name(to)),
+          "use its .real");
   if (!is_int(to)) return;
   const int bits = dtype_bits(to);
   const bool is_signed = is_signed_int(to) || to == DType::I4;
@@ -416,8 +418,8 @@ void check_numbers(const Tensor& t, DType to, const char* what) {
     // 2^63 - 1 is 2^63 as a double.
     const bool good = is_float(t.dtype()) || bits < 64 ? v >= least && v < above : v >= least && !wraps;
     if (!good)
-      raise(ErrorCode::InvalidArgument, concat_text(what, ": ", t.at(i), " is no value of ", numpy_name(to)),
-            "take a dtype that holds it");
+      raise(ErrorCode::InvalidArgument, concat_text(what, ": ", t.at(i), " is not a value of ", numpy_name(to)),
+            "use a dtype that holds it");
   }
 }
 

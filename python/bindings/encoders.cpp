@@ -67,7 +67,7 @@ std::optional<ScoreActivation> activation_from(nb::handle h) {
   const std::string name = text_from(h, "Reranker: activation");
   if (name == "identity") return ScoreActivation::Identity;
   if (name == "sigmoid") return ScoreActivation::Sigmoid;
-  raise(ErrorCode::InvalidArgument, concat_text("activation '", name, "' is none of identity and sigmoid"));
+  raise(ErrorCode::InvalidArgument, concat_text("activation '", name, "' is not one of identity and sigmoid"));
 }
 
 }  // namespace
@@ -155,7 +155,7 @@ void bind_encoders(nb::module_& m) {
             const std::vector<std::string> list = texts_from(passages, "rank: passages");
             const auto most =
                 count.is_none() ? static_cast<std::int64_t>(list.size()) : cast_as<std::int64_t>(count, "rank: count");
-            if (most < 0) raise(ErrorCode::InvalidArgument, concat_text("rank: count is ", most));
+            if (most < 0) raise(ErrorCode::InvalidArgument, concat_text("rank: count must be 0 or more, got ", most));
             std::vector<Match> best;
             {
               const nb::gil_scoped_release free;

@@ -35,14 +35,14 @@ constexpr std::pair<std::string_view, std::string_view> kSpelling[] = {
     {"SymbolMode::runtime(bound)", "its largest value as mode"},
     {"SymbolMode::runtime(N)", "symbol_modes={name: N}"},
     {"{.max = N}", "max=N"},
-    {"EngineOptions::prefix_cache", "load(prefix_cache=True) has one"},
-    {"DecoderOptions::adapters loads some", "load(adapters=) loads some"},
+    {"set EngineOptions::prefix_cache", "use load(prefix_cache=True)"},
+    {"load adapters with the model: DecoderOptions::adapters", "load adapters with the model: load(adapters=)"},
     {"DecoderOptions::", "load: "},
     {"RerankerOptions::activation", "activation="},
     {"rlx::", "rlx."},
     {"give it max_trips", "give it max_iterations"},
-    {"products '", "matmul_precision '"},
-    {"load the model with products ", "load the model with matmul_precision "},
+    {"matmul precision '", "matmul_precision '"},
+    {"load the model with matmul precision ", "load the model with matmul_precision "},
 };
 std::string as_python_writes(std::string text) {
   for (const auto& [ours, theirs] : kSpelling)

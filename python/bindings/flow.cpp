@@ -43,7 +43,7 @@ struct PyFlow {
 NormKind norm_from(const std::string& kind) {
   if (kind == "rms") return NormKind::Rms;
   if (kind == "layer") return NormKind::Layer;
-  raise(ErrorCode::InvalidArgument, concat_text("norm: kind '", kind, "' is none of rms and layer"));
+  raise(ErrorCode::InvalidArgument, concat_text("norm: kind '", kind, "' is not one of rms and layer"));
 }
 
 }  // namespace

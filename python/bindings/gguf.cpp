@@ -60,7 +60,7 @@ GgufType type_from(nb::handle h, const std::string& name) {
   std::vector<std::string> known;
   for (const GgufTypeInfo& t : gguf_types()) known.emplace_back(t.name);
   raise(ErrorCode::InvalidArgument, concat_text("'", name, "': there is no type '", text, "'"),
-        did_you_mean(text, known, "F32, F16, BF16, Q8_0 and Q4_0 are usual"));
+        did_you_mean(text, known, "common types are F32, F16, BF16, Q8_0 and Q4_0"));
 }
 
 GgufType type_of_dtype(DType dtype, const std::string& name) {
@@ -84,7 +84,9 @@ TensorToWrite to_write(nb::handle key, nb::handle value) {
   if (nb::isinstance<nb::tuple>(value)) {
     const auto pair = nb::borrow<nb::tuple>(value);
     if (pair.size() != 2)
-      raise(ErrorCode::InvalidArgument, concat_text("gguf.save: '", out.name, "' is a tuple of ", pair.size()),
+      raise(ErrorCode::InvalidArgument,
+            concat_text("gguf.save: '", out.name, "' must be an array or a pair (array, type), got a tuple of ",
+                        pair.size()),
             "(array, \"Q8_0\")");
     array = pair[0];
     type = type_from(pair[1], out.name);

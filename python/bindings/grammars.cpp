@@ -17,7 +17,7 @@ JsonWhitespace whitespace_named(const std::string& name) {
   if (name == "none") return JsonWhitespace::None;
   if (name == "spaced") return JsonWhitespace::Spaced;
   if (name == "flexible") return JsonWhitespace::Flexible;
-  raise(ErrorCode::InvalidArgument, concat_text("whitespace '", name, "' is none of none, spaced and flexible"));
+  raise(ErrorCode::InvalidArgument, concat_text("whitespace '", name, "' is not one of none, spaced and flexible"));
 }
 
 }  // namespace
@@ -49,7 +49,8 @@ void bind_grammars(nb::module_& m) {
           "json_schema",
           [](nb::handle schema, const std::string& whitespace, std::int64_t max_whitespace, bool closed) {
             if (max_whitespace < 0 || max_whitespace > UINT32_MAX)
-              raise(ErrorCode::InvalidArgument, concat_text("max_whitespace is ", max_whitespace));
+              raise(ErrorCode::InvalidArgument,
+                    concat_text("max_whitespace must be in [0, 2^32 - 1], got ", max_whitespace));
             try {
               return schema_grammar_from(
                   schema, {whitespace_named(whitespace), static_cast<std::uint32_t>(max_whitespace), closed});

@@ -14,7 +14,8 @@ bool is_path(nb::handle h) {
 }
 AdapterPart adapter_part(nb::handle h, double scale = 1) {
   if (!is_path(h))
-    raise(ErrorCode::DTypeMismatch, concat_text("load: an adapter is a folder or (folder, scale), got ", described(h)));
+    raise(ErrorCode::DTypeMismatch,
+          concat_text("load: an adapter must be a folder or (folder, scale), got ", described(h)));
   return {existing(nb::cast<std::filesystem::path>(h)), scale};
 }
 // A folder, (folder, scale), or a list of these.
@@ -64,7 +65,8 @@ ModelPtr loaded_model(const std::filesystem::path& path, nb::dict given) {
   o.whole_windows = flag("whole_windows");
   if (!nb::object(given["memory_limit"]).is_none()) {
     const std::int64_t limit = integer("memory_limit");
-    if (limit < 1) raise(ErrorCode::InvalidArgument, concat_text("load: memory_limit is ", limit, " bytes"));
+    if (limit < 1)
+      raise(ErrorCode::InvalidArgument, concat_text("load: memory_limit must be at least 1 byte, got ", limit));
     o.memory_limit = static_cast<std::size_t>(limit);
   }
   set_cache_type(o, text("cache"));
@@ -79,7 +81,7 @@ ModelPtr loaded_model(const std::filesystem::path& path, nb::dict given) {
     if (!is_path(folder))
       raise(ErrorCode::DTypeMismatch, concat_text("load: packed_weights must be a path, got ", described(folder)));
     o.packed_weights = nb::cast<std::filesystem::path>(folder).string();
-    if (o.packed_weights.empty()) raise(ErrorCode::InvalidArgument, "load: packed_weights names no folder");
+    if (o.packed_weights.empty()) raise(ErrorCode::InvalidArgument, "load: packed_weights must not be an empty path");
   }
   o.verify_packed_weights = flag("verify_packed_weights");
   std::optional<std::string> drafts_from;

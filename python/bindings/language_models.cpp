@@ -97,7 +97,7 @@ nb::dict statistics_dict(const EngineStatistics& s) {
 LogitRows rows_from(const std::string& rows) {
   if (rows == "all") return LogitRows::All;
   if (rows == "last") return LogitRows::Last;
-  raise(ErrorCode::InvalidArgument, concat_text("rows '", rows, "' is none of all and last"));
+  raise(ErrorCode::InvalidArgument, concat_text("rows '", rows, "' is not one of all and last"));
 }
 
 std::int64_t adapter_named(const PyLanguageModel& m, const std::string& name) {
@@ -106,7 +106,7 @@ std::int64_t adapter_named(const PyLanguageModel& m, const std::string& name) {
   const auto at = std::find(known.begin(), known.end(), name);
   if (at != known.end()) return at - known.begin();
   raise(ErrorCode::InvalidArgument, concat_text("no adapter called '", name, "' is loaded"),
-        known.empty() ? "load(adapters=) loads some with the model"
+        known.empty() ? "load adapters with the model: load(adapters=)"
                       : did_you_mean(name, known, concat_text("known are ", quoted_names(known))));
 }
 
@@ -131,9 +131,8 @@ std::vector<ChatMessage> messages_from(nb::handle given) {
     const auto d = cast_as<nb::dict>(message, concat_text("save_state: message ", out.size() + 1));
     if (d.size() != 2 || !d.contains("role") || !d.contains("content"))
       raise(ErrorCode::Unsupported,
-            concat_text("save_state: message ", out.size() + 1, " must have a role and a content alone, got ",
-                        described(d)),
-            "files of conversations hold nothing else of a message");
+            concat_text("save_state: message ", out.size() + 1, " must have only role and content, got ", described(d)),
+            "conversation files store only role and content");
     out.push_back({text_from(d["role"], "save_state: role"), text_from(d["content"], "save_state: content")});
   }
   return out;
@@ -150,7 +149,7 @@ std::int64_t save_state(PyLanguageModel& m, const std::filesystem::path& path, n
   Conversation c = conversation_of(said);
   c.messages = messages_from(messages);
   if (c.tokens.empty())
-    raise(ErrorCode::InvalidArgument, concat_text("there is no text yet to save in '", path.string(), "'"));
+    raise(ErrorCode::InvalidArgument, concat_text("there is no text to save in '", path.string(), "'"));
   return with_lock(m, [&] {
     m.forget_dropped();
     return m.engine.save(path.string(), c);

@@ -31,14 +31,15 @@ Precision precision_from(const std::string& text) {
   if (text == "float32" || t == DType::F32) return Precision::F32;
   if (text == "float16" || t == DType::F16) return Precision::F16;
   if (text == "bfloat16" || t == DType::BF16) return Precision::BF16;
-  raise(ErrorCode::InvalidArgument, concat_text("precision '", text, "' is none of float32, float16 and bfloat16"));
+  raise(ErrorCode::InvalidArgument, concat_text("precision '", text, "' is not one of float32, float16 and bfloat16"));
 }
 
 MatmulPrecision matmul_precision_from(const std::string& text) {
   if (text == "exact") return MatmulPrecision::Exact;
   if (text == "bfloat16" || text == "bf16") return MatmulPrecision::BF16;
   if (text == "int8") return MatmulPrecision::Int8;
-  raise(ErrorCode::InvalidArgument, concat_text("matmul_precision '", text, "' is none of exact, bfloat16 and int8"));
+  raise(ErrorCode::InvalidArgument,
+        concat_text("matmul_precision '", text, "' is not one of exact, bfloat16 and int8"));
 }
 
 }  // namespace
@@ -79,8 +80,8 @@ SymbolMode mode_from(nb::handle h) {
   } else if (nb::isinstance<nb::list>(h) || nb::isinstance<nb::tuple>(h)) {
     return SymbolMode::bucket(nb::cast<std::vector<std::int64_t>>(h));
   }
-  raise(ErrorCode::InvalidArgument, concat_text("the mode ", nb::repr(h).c_str(), " of a symbol"),
-        "\"specialise\", \"runtime\", the largest value of a runtime symbol, or a list of upper extents");
+  raise(ErrorCode::InvalidArgument, concat_text("the mode ", nb::repr(h).c_str(), " of a symbol is not valid"),
+        "use \"specialise\", \"runtime\", the largest value of a runtime symbol, or a list of upper extents");
 }
 
 struct Option {
@@ -518,8 +519,8 @@ void bind_runtime(nb::module_& m) {
           "share_state_from",
           [](PyCompiled& c, PyCompiled& other) {
             if (&c == &other)
-              raise(ErrorCode::InvalidArgument, "share_state_from: the other program is this program",
-                    "give the program whose states it shall share");
+              raise(ErrorCode::InvalidArgument, "share_state_from: a program cannot share states with itself",
+                    "give another program");
             const nb::gil_scoped_release free;
             const std::scoped_lock lock(c.busy, other.busy);
             return c.program.share_state_from(other.program);

@@ -39,7 +39,7 @@ ActivationKind activation_of(const std::string& name) {
   for (int i = 0; i < kNumActivationKinds; ++i)
     if (name == EnumNames<ActivationKind>::values[i]) return static_cast<ActivationKind>(i);
   raise(ErrorCode::InvalidArgument, concat_text("there is no activation '", name, "'"),
-        "\"tanh\" and \"relu\" are usual");
+        "for example \"tanh\" or \"relu\"");
 }
 
 nb::list recurrent(const std::string& kind, nb::dict operands, nb::sequence weights, bool bidirectional,

@@ -54,7 +54,7 @@ std::string token_text_from(nb::handle h, std::string_view what) {
 
 TokenId checked_id(long long id, std::string_view what) {
   if (id < std::numeric_limits<TokenId>::min() || id > std::numeric_limits<TokenId>::max())
-    raise(ErrorCode::InvalidArgument, concat_text(what, ": ", id, " is no token: ids have 32 bits"));
+    raise(ErrorCode::InvalidArgument, concat_text(what, ": ", id, " is not a token: ids have 32 bits"));
   return static_cast<TokenId>(id);
 }
 
@@ -66,12 +66,12 @@ TokenId token_from(nb::handle h, std::string_view what) {
   const nb::object number = nb::steal(PyBool_Check(h.ptr()) ? nullptr : PyNumber_Index(h.ptr()));
   if (!number.is_valid()) {
     PyErr_Clear();
-    raise(ErrorCode::DTypeMismatch, concat_text(what, ": a token is an integer, got ", described(h)));
+    raise(ErrorCode::DTypeMismatch, concat_text(what, ": a token must be an integer, got ", described(h)));
   }
   int overflow = 0;
   const long long id = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
   if (overflow != 0)
-    raise(ErrorCode::InvalidArgument, concat_text(what, ": ", described(h), " is no token: ids have 32 bits"));
+    raise(ErrorCode::InvalidArgument, concat_text(what, ": ", described(h), " is not a token: ids have 32 bits"));
   return checked_id(id, what);
 }
 
@@ -84,7 +84,7 @@ std::vector<TokenId> tokens_from(nb::handle h, std::string_view what) {
     if (t.rank() != 1 || !(is_signed_int(type) || is_unsigned_int(type)) || size_bytes(type) == 0) {
       if (t.rank() == 1 && t.num_elements() == 0) return out;  // NumPy gives an empty list a floating dtype
       raise(ErrorCode::DTypeMismatch,
-            concat_text(what, ": tokens are an array [T] of integers, got ", t.shape().text()));
+            concat_text(what, ": tokens must be an array [T] of integers, got ", t.shape().text()));
     }
     if (type == DType::I32) {
       const auto ids = t.values<std::int32_t>();
@@ -93,14 +93,14 @@ std::vector<TokenId> tokens_from(nb::handle h, std::string_view what) {
     const Tensor wide = t.cast(DType::I64);
     for (const std::int64_t id : wide.values<std::int64_t>()) {
       if (type == DType::U64 && id < 0)
-        raise(ErrorCode::InvalidArgument, concat_text(what, ": a number beyond 63 bits is no token"));
+        raise(ErrorCode::InvalidArgument, concat_text(what, ": a number of more than 63 bits is not a token"));
       out.push_back(checked_id(id, what));
     }
     return out;
   }
   if (text || !PySequence_Check(h.ptr()))
     raise(ErrorCode::DTypeMismatch,
-          concat_text(what, ": tokens are a list of integers or an array of them, got ", described(h)));
+          concat_text(what, ": tokens must be a list or an array of integers, got ", described(h)));
   for (nb::handle item : nb::borrow<nb::sequence>(h)) out.push_back(token_from(item, what));
   return out;
 }

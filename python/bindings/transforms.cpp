@@ -16,7 +16,7 @@ std::vector<Wrt> wrt_of(PyGraph& g, nb::handle names) {
       const Expr& e = nb::cast<const PyValue&>(h).expr;
       if (!e.belongs_to(g.get()))
         raise(ErrorCode::InvalidArgument, "wrt: a value belongs to another graph",
-              "name a leaf, or give a value of this graph");
+              "give the name of a leaf, or a value of this graph");
       out.emplace_back(e);
     } else if (PyUnicode_Check(h.ptr())) {
       out.emplace_back(nb::cast<std::string>(h));

@@ -45,7 +45,7 @@ class Walk {
   void walk(nb::handle h) {
     if (++depth_ > 200)
       raise(ErrorCode::InvalidArgument, "a tree of arrays is nested more than 200 deep",
-            "does a list or dict hold itself?");
+            "check whether a list or dict contains itself");
     if (plain_leaf(h) || (is_leaf_.is_valid() && nb::cast<bool>(nb::bool_(is_leaf_(h))))) {
       leaf(h);
     } else if (h.is_none()) {

@@ -19,7 +19,7 @@ def _made(x, dtype, copy):
             return array_of_list(x, dtype, copy)
         return _rlx.array_from(x, dtype, copy) if joined is None else joined
     except RecursionError:
-        raise ValueError("array: lists nested too deep for an array; does a list hold itself?") from None
+        raise ValueError("array: lists are nested too deeply; check whether a list contains itself") from None
 
 
 def array(x, dtype=None):

@@ -554,7 +554,7 @@ class custom_jvp(_Ruled):
                 raise TypeError(f"custom_jvp {name}: the rule returns (result, tangent), got {type(both).__name__}")
             outs, ts = tree.leaves(both[0]), tree.leaves(both[1])
             if len(outs) != len(ts):
-                raise TypeError(f"custom_jvp {name}: {len(outs)} results and {len(ts)} tangents")
+                raise TypeError(f"custom_jvp {name}: the rule returns {len(outs)} results, but {len(ts)} tangents")
             outs = [_rlx.value(o) for o in outs]
             return outs + [_as_dtype(t, o.dtype) for o, t in zip(outs, ts) if _is_inexact(o)]
 

@@ -49,7 +49,7 @@ def _normal(x, index):
     if used > x.ndim:
         raise IndexError(f"{used} indices for an array with {x.ndim} axes")
     if sum(1 for i in out if i is Ellipsis) > 1:
-        raise IndexError("an index has one ... at most")
+        raise IndexError("an index may have only one ...")
     if Ellipsis not in [i for i in out if not _is_array(i)]:
         out.append(Ellipsis)
     at = next(k for k, i in enumerate(out) if i is Ellipsis)

@@ -575,7 +575,7 @@ def load(path, device="cpu", *, threads=0, isa="", precision="", matmul_precisio
     with open(path, "rb") as f:
         data = f.read()
     if data[:7] == b"RLXPROG" and data[7:8] != b"1":
-        raise _rlx.BadFile(f"{path}: written by a later rlx: its first bytes are {data[:8]!r}, this one reads RLXPROG1")
+        raise _rlx.BadFile(f"{path}: written by a later rlx: its first bytes are {data[:8]!r}, expected RLXPROG1")
     if data[:8] != b"RLXPROG1" or len(data) < 16:
         raise _rlx.BadFile(f"{path}: not a program saved by rlx; rlx.parse reads graphs")
     size = int.from_bytes(data[8:16], "little")
@@ -585,7 +585,7 @@ def load(path, device="cpu", *, threads=0, isa="", precision="", matmul_precisio
         head = json.loads(data[16 : 16 + size])
         name = str(head["name"])
         if head["version"] != 1:
-            raise _rlx.BadFile(f"{path}: written by a later rlx (format {head['version']}, this one reads 1)")
+            raise _rlx.BadFile(f"{path}: written by a later rlx (format {head['version']}, this version reads 1)")
         names = [i[0] for i in head["inputs"]]
         specs = [ShapeDtype(i[1], i[2], i[3]) for i in head["inputs"]]
         treedef = _tree_from_json(head["tree"])

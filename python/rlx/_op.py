@@ -56,7 +56,7 @@ def array_of_list(x, dtype=None, copy=False):
         large = _large(x)
         if large is None:
             raise
-    raise _rlx.DTypeMismatch(f"the integer {large} fits no integer dtype\n  hint: write it as a float")
+    raise _rlx.DTypeMismatch(f"the integer {large} does not fit in any integer dtype\n  hint: write it as a float")
 
 
 def _as_array(x):
@@ -91,7 +91,7 @@ def _check_numbers(numbers, beside, dtype=None):
     for n in numbers:
         if not low <= n <= high:
             raise _rlx.DTypeMismatch(
-                f"{n} is no value of {dtype.name}, which holds {low} to {high}\n  hint: cast the array, or write the "
+                f"{n} does not fit in {dtype.name}, which holds {low} to {high}\n  hint: cast the array, or write the "
                 f"number with a dtype that holds it: rlx.array({n})"
             )
 

@@ -28,8 +28,8 @@ def _joins(x):
 
 def _refuse_write(self, index, value=None):
     raise TypeError(
-        "rlx arrays cannot be written in place: x = x.at[index].set(value) gives the changed array, and costs no copy "
-        "where the old one is dead"
+        "rlx arrays cannot be written in place: x = x.at[index].set(value) gives the changed array, and makes no copy "
+        "if the old array is not used afterwards"
     )
 
 
@@ -348,7 +348,7 @@ def _array_str(self):
 def _value_repr(self):
     if not self.alive:
         where = self.made_at
-        return f"Value(of a trace or graph that is over, made at {where[0]}:{where[1]})"
+        return f"Value(of a trace or graph that has ended, made at {where[0]}:{where[1]})"
     return f"Value({self._text()})"
 
 

@@ -160,7 +160,7 @@ class Conversation:
         """Loads the conversation in a file of save(), of rlx chat or of rlx generate."""
         said, messages = model._load_state(path)
         if not messages:
-            raise ValueError(f"{path} holds a text and not a conversation: model.load_state reads its tokens")
+            raise ValueError(f"{path} has a text and not a conversation: model.load_state reads its tokens")
         talk = cls(model, **options)
         talk.messages, talk._said = messages, said
         return talk

@@ -463,7 +463,7 @@ def _multinomial(key, n, p, *, shape=None, dtype=None):
     if not p.ndim:
         raise ValueError("multinomial: p needs an axis, [.., K]")
     if shape is not None and tuple(shape)[-1:] != p.shape[-1:]:
-        raise ValueError(f"multinomial: shape {tuple(shape)} must end with the {p.shape[-1]} outcomes of p {p.shape}")
+        raise ValueError(f"multinomial: shape {tuple(shape)} must end with {p.shape[-1]}, the outcomes of p {p.shape}")
     leading = None if shape is None else tuple(shape)[:-1]
     shape = _shape_of(leading, (n, _rnp.empty(p.shape[:-1])), "multinomial")
     p = _rnp.moveaxis(_rnp.broadcast_to(p, (*shape, p.shape[-1])), -1, 0)

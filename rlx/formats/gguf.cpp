@@ -108,7 +108,7 @@ std::shared_ptr<GgufFile> GgufFile::from_bytes(std::span<const std::byte> bytes,
   const std::int64_t count = int_of(part.values, "split.count", 1);
   if (count > 1)
     file->fail(part, concat_text("this is one of ", count, " parts of a split file"),
-               "open it by its path, or join the parts first");
+               "open the file by its path, so that the other parts are found, or merge the parts first");
   file->finish();
   return file;
 } catch (const std::bad_alloc&) {
@@ -131,9 +131,9 @@ void GgufFile::open_parts(const std::string& path) {
   const std::optional<PartName> name = parse_part_name(path);
   if (!name || name->number != number || name->count != count) {
     fail(named,
-         concat_text("the file says that it is part ", number, " of ", count, ", its name says ",
-                     name ? concat_text("part ", name->number, " of ", name->count) : std::string("nothing of parts")),
-         "give the parts their names back: NAME-00001-of-00003.gguf, ...");
+         concat_text("the file says that it is part ", number, " of ", count, ", but its name says ",
+                     name ? concat_text("part ", name->number, " of ", name->count) : std::string("no part number")),
+         "rename the parts to NAME-00001-of-00003.gguf, ...");
   }
   parts_.clear();
   tensors_.clear();
@@ -151,8 +151,9 @@ void GgufFile::open_parts(const std::string& path) {
     }();
     const std::int64_t own = int_of(part.values, "split.no", -1), of = int_of(part.values, "split.count", 1);
     if (own != i - 1 || of != count)
-      fail(part, concat_text("its metadata say part ", own + 1, " of ", of, ", expected ", i, " of ", count),
-           "the parts are of different models");
+      fail(part,
+           concat_text("the metadata says that this is part ", own + 1, " of ", of, ", expected ", i, " of ", count),
+           "the parts belong to different models");
   }
   for (const Part& part : parts_) {
     const std::int64_t all = int_of(part.values, "split.tensors.count", static_cast<std::int64_t>(tensors_.size()));
@@ -169,7 +170,7 @@ void GgufFile::finish() {
     sorted_by_name(
         part.values.size(), [&](std::uint32_t i) { return part.values[i].key(); },
         [&](std::uint32_t i) {
-          fail(part, concat_text("key \"", part.values[i].key(), "\" of the metadata occurs twice"));
+          fail(part, concat_text("key \"", part.values[i].key(), "\" occurs twice in the metadata"));
         });
   }
   by_key_ = sorted_by_name(
@@ -276,7 +277,7 @@ const GgufValue& GgufFile::value(std::string_view key) const {
   std::vector<std::string> known;
   known.reserve(values_.size());
   for (const GgufValue& v : values_) known.emplace_back(v.key());
-  throw Error(ErrorCode::BadFile, concat_text(source_, ": the metadata lack the key \"", key, "\""),
+  throw Error(ErrorCode::BadFile, concat_text(source_, ": the metadata has no key \"", key, "\""),
               did_you_mean(key, known));
 }
 

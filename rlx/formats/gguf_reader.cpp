@@ -82,7 +82,8 @@ GgufKind GgufReader::take_kind(std::string_view what) {
   const std::size_t start = at_;
   const auto kind = take<std::uint32_t>(what);
   if (kind > static_cast<std::uint32_t>(GgufKind::F64))
-    fail(concat_text(what, " at byte ", start, " has the unknown kind ", kind), "kinds of values go from 0 to 12");
+    fail(concat_text(what, " at byte ", start, " has the unknown value type ", kind),
+         "the value types of GGUF are 0 to 12");
   return static_cast<GgufKind>(kind);
 }
 
@@ -112,7 +113,7 @@ void GgufReader::skip_array(GgufValue& value, int depth) {
     return;
   }
   if (depth == kMaxArrayDepth)
-    fail(concat_text(label, " at byte ", at_, " has arrays in arrays, more than ", kMaxArrayDepth, " deep"));
+    fail(concat_text(label, " at byte ", at_, " has arrays nested more than ", kMaxArrayDepth, " deep"));
   GgufValue inner = value;
   for (std::size_t i = 0; i < value.count_; ++i) take_value(GgufKind::Array, inner, depth + 1);
 }
@@ -142,7 +143,7 @@ void GgufReader::read_version() {
   const std::string_view magic(reinterpret_cast<const char*>(bytes_.data()), std::min<std::size_t>(bytes_.size(), 4));
   if (magic != "GGUF") {
     const bool older = magic == "tjgg" || magic == "fmgg" || magic == "lmgg" || magic == "algg";
-    fail(older ? "the file begins like one of GGML's formats before GGUF" : "the file does not begin with \"GGUF\"",
+    fail(older ? "the file has one of the older GGML formats, not GGUF" : "the file does not begin with \"GGUF\"",
          older              ? "convert the model again with a current converter"
          : magic.size() < 4 ? std::string(kGgufCut)
                             : "this is not a GGUF file");
@@ -155,8 +156,9 @@ void GgufReader::read_version() {
   }
   const bool swapped = (version & 0xffff) == 0 && version != 0;
   throw Error(ErrorCode::Unsupported,
-              swapped ? concat_text(part_.source, ": the file is big-endian, rlx reads little-endian ones")
-                      : concat_text(part_.source, ": the file has version ", version, " of GGUF, rlx reads 2 and 3"),
+              swapped
+                  ? concat_text(part_.source, ": the file is big-endian; rlx reads little-endian files")
+                  : concat_text(part_.source, ": the file has GGUF version ", version, "; rlx reads versions 2 and 3"),
               swapped        ? "fetch the little-endian file of the model"
               : version == 1 ? "convert the model again with a current converter"
                              : "");
@@ -167,7 +169,7 @@ std::uint64_t GgufReader::count_of(std::string_view what, std::size_t least_byte
   const std::size_t start = at_;
   const auto count = take<std::uint64_t>(concat_text("the number of ", what));
   if (count > left() / least_bytes)
-    fail(concat_text("byte ", start, " gives ", count, " ", what, ", but only ", left(), " bytes follow"),
+    fail(concat_text("the count at byte ", start, " is ", count, " ", what, ", but only ", left(), " bytes follow"),
          std::string(kGgufCut));
   return count;
 }
@@ -260,7 +262,8 @@ void GgufReader::check_layout(std::size_t first) const {
       fail(concat_text(label(), " begins at offset ", place.offset, ", expected a multiple of the alignment ",
                        part_.alignment));
     if (place.offset > data || place.size > data - place.offset)
-      fail(concat_text(label(), " has ", place.size, " bytes from offset ", place.offset, ", but the data have ", data),
+      fail(concat_text(label(), " has ", place.size, " bytes from offset ", place.offset, ", but the data section has ",
+                       data),
            std::string(kGgufCut));
     place.offset += part_.data;
     file_.tensors_[i].bytes = bytes_.subspan(place.offset, place.size);

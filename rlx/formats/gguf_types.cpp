@@ -84,7 +84,8 @@ std::optional<GgufType> parse_gguf_type(std::string_view name) {
 GgufType gguf_type_of(QuantScheme scheme) {
   for (const GgufTypeInfo& t : kGgufTypes)
     if (t.scheme == scheme && is_block_scheme(scheme)) return t.type;
-  throw Error(ErrorCode::InvalidArgument, concat_text("GGUF has no blocks of scheme ", quant_scheme_name(scheme)));
+  throw Error(ErrorCode::InvalidArgument,
+              concat_text("GGUF has no tensor type for blocks of ", quant_scheme_name(scheme)));
 }
 
 void decode_gguf(GgufType type, std::span<const std::byte> bytes, std::span<float> out) {
@@ -111,7 +112,7 @@ void decode_gguf(GgufType type, std::span<const std::byte> bytes, std::span<floa
   } else if (info.dtype == DType::BF16) {
     halves(bf16_bits_to_float);
   } else {
-    throw Error(ErrorCode::Unsupported, concat_text("numbers of type ", info.name, " are not decoded to F32"),
+    throw Error(ErrorCode::Unsupported, concat_text("tensors of type ", info.name, " cannot be decoded to F32"),
                 "read the tensor in its own dtype and cast it");
   }
 }

@@ -35,9 +35,9 @@ std::size_t padding(std::size_t at, std::size_t alignment) { return (alignment -
 void put_int(std::string& out, std::string_view key, GgufKind kind, std::int64_t v) {
   const auto put = [&]<class T>(T) {
     if constexpr (std::is_same_v<T, std::uint64_t>) {
-      if (v < 0) refuse_gguf(concat_text("key \"", key, "\": ", v, " is no ", gguf_kind_name(kind)));
+      if (v < 0) refuse_gguf(concat_text("key \"", key, "\": ", v, " does not fit in ", gguf_kind_name(kind)));
     } else if (static_cast<std::int64_t>(static_cast<T>(v)) != v) {
-      refuse_gguf(concat_text("key \"", key, "\": ", v, " is no ", gguf_kind_name(kind)));
+      refuse_gguf(concat_text("key \"", key, "\": ", v, " does not fit in ", gguf_kind_name(kind)));
     }
     put_number(out, static_cast<T>(v));
   };
@@ -52,8 +52,8 @@ void put_int(std::string& out, std::string_view key, GgufKind kind, std::int64_t
     case GgufKind::I64: return put(std::int64_t{});
     default: break;
   }
-  refuse_gguf(concat_text("key \"", key, "\": integers are not written as ", gguf_kind_name(kind)),
-              "take set_number, set_bool or set_string");
+  refuse_gguf(concat_text("key \"", key, "\": an integer cannot be written as ", gguf_kind_name(kind)),
+              "use set_number, set_bool or set_string");
 }
 
 }  // namespace
@@ -65,9 +65,9 @@ std::size_t gguf_size_bytes(GgufType type, std::span<const std::int64_t> dims) {
   for (const std::int64_t d : dims)
     if (d < 0) refuse_gguf(concat_text("a tensor has the negative dimension ", d, ": ", dims_text(dims)));
   if (row % info.elements != 0)
-    refuse_gguf(
-        concat_text("rows of ", row, " elements are no multiple of ", info.elements, ", the block of ", info.name),
-        "take another type for this tensor: Q8_0 has blocks of 32, F16 none");
+    refuse_gguf(concat_text("a row has ", row, " elements, which is not a multiple of ", info.elements,
+                            ", the block size of ", info.name),
+                "use another type for this tensor: Q8_0 has blocks of 32 elements, F16 has no blocks");
   bool too_large = false;
   for (std::size_t i = 0; i + 1 < dims.size(); ++i) too_large |= __builtin_mul_overflow(rows, dims[i], &rows);
   too_large |= __builtin_mul_overflow(row / info.elements, std::int64_t{info.bytes}, &size);
@@ -90,13 +90,13 @@ struct GgufWriter::Impl {
   std::size_t data_end = 0;
 
   void require_open(std::string_view what) const {
-    if (file) refuse_gguf(concat_text(path, ": ", what, " comes before begin()"));
+    if (file) refuse_gguf(concat_text(path, ": ", what, " must be called before begin()"));
   }
   // Starts a value. The caller appends its payload.
   std::string& value(std::string_view key, GgufKind kind) {
     require_open("metadata");
     if (key.empty() || key.size() > 65535 || find_invalid_utf8(key))
-      refuse_gguf(concat_text(path, ": a key of the metadata is 1 to 65535 bytes of UTF-8, not \"", key, "\""));
+      refuse_gguf(concat_text(path, ": a metadata key must be 1 to 65535 bytes of UTF-8, got \"", key, "\""));
     if (!keys.emplace(key).second) refuse_gguf(concat_text(path, ": the key \"", key, "\" is given twice"));
     put_gguf_string(metadata, key);
     put_number(metadata, static_cast<std::uint32_t>(kind));
@@ -131,7 +131,7 @@ struct GgufWriter::Impl {
 
 GgufWriter::GgufWriter(std::string path, Options options) : impl_(new Impl) {
   if (!std::has_single_bit(options.alignment) || options.alignment > (std::size_t{1} << 31))
-    refuse_gguf(concat_text(path, ": the alignment ", options.alignment, " is no power of two up to 2^31"));
+    refuse_gguf(concat_text(path, ": the alignment ", options.alignment, " is not a power of two up to 2^31"));
   impl_->path = std::move(path);
   impl_->options = std::move(options);
   if (impl_->options.alignment != 32)
@@ -147,7 +147,7 @@ void GgufWriter::set_int(std::string_view key, GgufKind kind, std::int64_t v) {
 }
 void GgufWriter::set_number(std::string_view key, GgufKind kind, double v) {
   if (kind != GgufKind::F32 && kind != GgufKind::F64)
-    refuse_gguf(concat_text("key \"", key, "\": floats are written as f32 or f64, not ", gguf_kind_name(kind)));
+    refuse_gguf(concat_text("key \"", key, "\": a float must be written as f32 or f64, not ", gguf_kind_name(kind)));
   std::string& out = impl_->value(key, kind);
   if (kind == GgufKind::F32)
     put_number(out, static_cast<float>(v));
@@ -172,7 +172,7 @@ void GgufWriter::set_floats(std::string_view key, std::span<const float> v) {
   if (!v.empty()) out.append(reinterpret_cast<const char*>(v.data()), v.size_bytes());
 }
 void GgufWriter::copy(const GgufValue& v) {
-  if (v.raw().empty()) refuse_gguf("copy of a value of no file");
+  if (v.raw().empty()) refuse_gguf("cannot copy a value that belongs to no file");
   impl_->value(v.key(), v.kind()).append(reinterpret_cast<const char*>(v.raw().data()), v.raw().size());
 }
 bool GgufWriter::has(std::string_view key) const { return impl_->keys.find(key) != impl_->keys.end(); }
@@ -181,12 +181,11 @@ void GgufWriter::add_tensor(std::string_view name, GgufType type, std::span<cons
   Impl& w = *impl_;
   w.require_open("a tensor");
   if (name.empty() || find_invalid_utf8(name))
-    refuse_gguf(concat_text(w.path, ": a tensor's name is UTF-8 and not empty, not \"", name, "\""));
+    refuse_gguf(concat_text(w.path, ": a tensor name must be UTF-8 and not empty, got \"", name, "\""));
   if (w.names.find(name) != w.names.end())
     refuse_gguf(concat_text(w.path, ": the tensor \"", name, "\" is given twice"));
   if (dims.size() > 4)
-    refuse_gguf(
-        concat_text(w.path, ": tensor \"", name, "\" has ", dims.size(), " dimensions, the format has at most 4"));
+    refuse_gguf(concat_text(w.path, ": tensor \"", name, "\" has ", dims.size(), " dimensions; GGUF allows at most 4"));
   std::size_t size = 0;
   try {
     size = gguf_size_bytes(type, dims);
@@ -230,10 +229,10 @@ std::size_t GgufWriter::begin() try {
 
 void GgufWriter::write(std::span<const std::byte> bytes) try {
   Impl& w = *impl_;
-  if (!w.file) refuse_gguf(concat_text(w.path, ": bytes of tensors come after begin()"));
+  if (!w.file) refuse_gguf(concat_text(w.path, ": tensor bytes must be written after begin()"));
   while (!bytes.empty()) {
     if (w.next == w.tensors.size())
-      refuse_gguf(concat_text(w.path, ": ", bytes.size(), " bytes more than the tensors have"));
+      refuse_gguf(concat_text(w.path, ": ", bytes.size(), " bytes were written after the last tensor"));
     const std::size_t current = w.next, size = w.tensors[current].size, now = std::min(bytes.size(), size - w.done);
     w.file->write({reinterpret_cast<const char*>(bytes.data()), now});
     bytes = bytes.subspan(now);
@@ -250,7 +249,7 @@ void GgufWriter::write(std::span<const std::byte> bytes) try {
 
 void GgufWriter::commit() {
   Impl& w = *impl_;
-  if (!w.file) refuse_gguf(concat_text(w.path, ": commit() comes after begin()"));
+  if (!w.file) refuse_gguf(concat_text(w.path, ": commit() must be called after begin()"));
   if (w.next < w.tensors.size())
     refuse_gguf(concat_text(w.path, ": ", w.tensors.size() - w.next, " of ", w.tensors.size(),
                             " tensors have not been written"));

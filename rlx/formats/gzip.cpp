@@ -17,10 +17,11 @@ std::string gunzip(std::string_view bytes, const std::string& source) {
   auto fail = [&](std::string_view message) {
     throw Error(ErrorCode::BadFile, concat_text(source, ": ", message), "`gzip -t` tells whether the file is whole");
   };
-  if (!is_gzip(bytes)) fail("this is no gzip file");
+  if (!is_gzip(bytes)) fail("this is not a gzip file");
   z_stream stream{};
   constexpr int kGzipOnly = 16 + MAX_WBITS;
-  if (inflateInit2(&stream, kGzipOnly) != Z_OK) throw Error(ErrorCode::OutOfMemory, "there is no memory to inflate");
+  if (inflateInit2(&stream, kGzipOnly) != Z_OK)
+    throw Error(ErrorCode::OutOfMemory, "not enough memory to decompress the file");
   const std::unique_ptr<z_stream, int (*)(z_stream*)> end(&stream, &inflateEnd);
   std::string out, block(1 << 16, '\0');
   auto part = [](std::size_t n) {
@@ -37,14 +38,14 @@ std::string gunzip(std::string_view bytes, const std::string& source) {
     out.append(block, 0, block.size() - stream.avail_out);
     if (code == Z_STREAM_END) {
       if (bytes.empty()) return out;
-      if (!is_gzip(bytes)) fail("bytes follow the compressed content");
+      if (!is_gzip(bytes)) fail("the file has bytes after the compressed data");
       inflateReset(&stream);
     } else if (code == Z_MEM_ERROR) {
-      throw Error(ErrorCode::OutOfMemory, "there is no memory to inflate");
+      throw Error(ErrorCode::OutOfMemory, "not enough memory to decompress the file");
     } else if (code == Z_BUF_ERROR || (code == Z_OK && bytes.empty() && stream.avail_out > 0)) {
-      fail("the compressed content ends too early");
+      fail("the compressed data ends too early");
     } else if (code != Z_OK) {
-      fail(concat_text("the compressed content is damaged", stream.msg ? concat_text(" (", stream.msg, ")") : ""));
+      fail(concat_text("the compressed data is damaged", stream.msg ? concat_text(" (", stream.msg, ")") : ""));
     }
   }
 }

@@ -407,7 +407,7 @@ JsonDocument JsonDocument::parse(std::string_view text, std::string source, std:
   }
   if (code == simdjson::MEMALLOC)
     throw Error(ErrorCode::OutOfMemory,
-                concat_text(impl->source, ": there is no memory to parse ", text.size(), " bytes of JSON"));
+                concat_text(impl->source, ": not enough memory to parse ", text.size(), " bytes of JSON"));
   if (code != simdjson::SUCCESS) throw_bad_json(text, impl->source, simdjson::error_message(code));
   return JsonDocument(std::move(impl));
 }
@@ -499,7 +499,7 @@ template <class T>
 void append_finite(std::string& out, T v) {
   if (!std::isfinite(v)) {
     throw Error(ErrorCode::InvalidArgument, concat_text("JSON cannot hold the number ", static_cast<double>(v)),
-                "write npy, or find out why the value is not finite");
+                "write npy instead, or find out why the value is not finite");
   }
   if (v == 0 && std::signbit(v)) {
     out += "-0.0";  // "-0" would be read back as the integer zero

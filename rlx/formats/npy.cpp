@@ -42,8 +42,9 @@ class HeaderParser {
       if (key == "descr") {
         skip_space();
         if (at_ < text_.size() && text_[at_] == '[') {
-          throw Error(ErrorCode::Unsupported, concat_text(source_, ": the array holds records of several fields"),
-                      "save each field as an array of its own");
+          throw Error(ErrorCode::Unsupported,
+                      concat_text(source_, ": the array has a structured dtype, with several fields"),
+                      "save each field as a separate array");
         }
         h.descr = string();
         h.has_descr = true;
@@ -163,7 +164,7 @@ StoredElement parse_descr(const std::string& descr, const std::string& source) {
   for (const Code& c : kCodes) {
     if (c.text == code) return {c.dtype, order == '>' && size_bytes(c.dtype) > 1};
   }
-  throw Error(ErrorCode::Unsupported, concat_text(source, ": the element type '", descr, "' has no counterpart"),
+  throw Error(ErrorCode::Unsupported, concat_text(source, ": the element type '", descr, "' is not supported"),
               "rlx reads booleans, integers, f2, f4, f8 and complex numbers; convert the array with astype");
 }
 
@@ -238,7 +239,7 @@ Tensor parse_npy(std::span<const std::byte> bytes, const std::string& source) tr
   const NpyHeader header = HeaderParser(text.substr(start, length), start, source).parse();
   const StoredElement element = parse_descr(header.descr, source);
   if (header.dims.size() > 64)
-    fail(source, concat_text("the array has ", header.dims.size(), " dimensions, NumPy allows 64"));
+    fail(source, concat_text("the array has ", header.dims.size(), " dimensions; NumPy allows at most 64"));
 
   std::int64_t count = 1;
   bool too_large = false;

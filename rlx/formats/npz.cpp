@@ -135,7 +135,8 @@ std::vector<ZipEntry> read_directory(const ZipReader& zip) {
 std::vector<std::byte> inflate_entry(const ZipReader& zip, const ZipEntry& e, std::span<const std::byte> packed) {
   // Deflate never compresses better than about 1032 to 1. A larger claimed size would only allocate memory in vain.
   if (e.size / 1032 > packed.size() + 1) {
-    zip.fail(concat_text("entry \"", e.name, "\" claims ", e.size, " bytes from ", packed.size(), " compressed ones"));
+    zip.fail(concat_text("entry \"", e.name, "\" claims ", e.size, " bytes from ", packed.size(),
+                         " compressed bytes, more than deflate can produce"));
   }
   std::vector<std::byte> out(static_cast<std::size_t>(e.size));
   z_stream stream{};
@@ -240,16 +241,18 @@ void write_npz(const std::string& path, std::span<const NamedTensor> tensors) tr
     const auto same = [&](const NamedTensor& other) { return other.name == t.name; };
     if (t.name.empty() || t.name.size() > 0xFFFF - 4 ||
         std::any_of(tensors.begin(), tensors.begin() + static_cast<std::ptrdiff_t>(i), same)) {
-      throw Error(ErrorCode::InvalidArgument, concat_text("npz: array ", i, " is called \"", t.name.substr(0, 80),
-                                                          "\", expected a name of its own"));
+      throw Error(ErrorCode::InvalidArgument,
+                  concat_text("npz: array ", i, " is called \"", t.name.substr(0, 80),
+                              "\"; names must be unique, not empty and at most 65531 bytes"));
     }
     const std::string head = npy_header(t.tensor.dtype(), t.tensor.dims());
     const std::size_t data_size = t.tensor.size_bytes(), size = head.size() + data_size;
     const std::string name = t.name + ".npy";
     if (offset + size + name.size() + 1024 > 0xFFFFFFFFu || i >= 0xFFFE) {
-      throw Error(ErrorCode::Unsupported,
-                  concat_text("npz: array \"", t.name, "\" would grow the file beyond 4 GiB or 65534 arrays"),
-                  "write a safetensors file");
+      throw Error(
+          ErrorCode::Unsupported,
+          concat_text("npz: array \"", t.name, "\" does not fit: an npz file has at most 4 GiB and 65534 arrays"),
+          "save to a safetensors file instead");
     }
     uLong crc = crc32_z(0, reinterpret_cast<const Bytef*>(head.data()), head.size());
     if (data_size > 0) crc = crc32_z(crc, reinterpret_cast<const Bytef*>(t.tensor.data()), data_size);

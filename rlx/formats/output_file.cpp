@@ -129,7 +129,7 @@ bool OutputFile::begins_with(std::string_view head) const {
 }
 
 std::size_t OutputFile::keep_whole(std::string_view head, std::span<const Extent> parts) {
-  check(fd_ >= 0 && !partial_.empty(), "only a file that stays has bytes of an earlier try");
+  check(fd_ >= 0 && !partial_.empty(), "only a file with a partial copy can be resumed");
   std::size_t kept = 0;
   if (begins_with(head))
     while (kept < parts.size() && head.size() + parts[kept].offset + parts[kept].size <= resumed_) ++kept;
@@ -161,7 +161,7 @@ void OutputFile::fail_write(int reason) {
   discard();  // the temporary file may be what fills the disk
   if (partial_.empty()) fail_file(path_, "write", reason);
   throw Error(ErrorCode::BadFile, concat_text("cannot write \"", path_, "\": ", std::strerror(reason)),
-              concat_text("the same command goes on where it stopped; delete \"", partial_, "\" to give that up"));
+              concat_text("run the same command again to resume; delete \"", partial_, "\" to start over"));
 }
 
 void OutputFile::put(std::string_view bytes) {
@@ -174,7 +174,7 @@ void OutputFile::put(std::string_view bytes) {
 }
 
 void OutputFile::write(std::string_view bytes) {
-  check(fd_ >= 0, "write to a finished file");
+  check(fd_ >= 0, "write to a committed file");
   if (buffer_.size() + bytes.size() > kBufferSize) {
     put(buffer_);
     buffer_.clear();
@@ -184,7 +184,7 @@ void OutputFile::write(std::string_view bytes) {
 }
 
 void OutputFile::commit() {
-  check(fd_ >= 0, "commit of a finished file");
+  check(fd_ >= 0, "commit of a committed file");
   put(buffer_);
   buffer_.clear();
   // Some file systems report a full disk only here.

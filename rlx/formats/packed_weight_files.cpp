@@ -34,7 +34,7 @@ std::string head_text(std::string_view key, std::size_t bytes, const SourceIdent
 }
 std::string sealed(std::string head) {
   head += concat_text("head ", hash_of(head), "\n");
-  check(head.size() <= kHeadBytes, "the head of a saved form fits its page");
+  check(head.size() <= kHeadBytes, "the header of a packed weight file fits its page");
   head.resize(kHeadBytes, '\0');
   return head;
 }
@@ -52,7 +52,7 @@ PackedWeightFiles::PackedWeightFiles(std::string folder, Options options)
     : folder_(std::move(folder)), options_(options) {
   std::error_code error;
   std::filesystem::create_directories(folder_, error);
-  if (error) fail_file(folder_, "make the folder of saved forms", error.value());
+  if (error) fail_file(folder_, "create the folder of packed weights", error.value());
 }
 
 std::string PackedWeightFiles::path_of(std::string_view key) const {
@@ -95,12 +95,12 @@ void PackedWeightFiles::write(const std::string& path, std::span<const std::stri
       std::lock_guard lock(mutex_);
       if (!std::exchange(writable_, false)) return;
     }
-    note(concat_text("no more forms are saved: ", e.diagnostic().message));
+    note(concat_text("packed weights are no longer saved: ", e.diagnostic().message));
   }
 }
 
 void PackedWeightFiles::note(std::string problem) {
-  if (options_.strict) throw Error(ErrorCode::BadFile, std::move(problem), "delete the file: it is written again");
+  if (options_.strict) throw Error(ErrorCode::BadFile, std::move(problem), "delete the file; it will be written again");
   std::lock_guard lock(mutex_);
   problems_.push_back(std::move(problem));
 }
@@ -118,22 +118,21 @@ Tensor PackedWeightFiles::find(std::string_view key, std::size_t bytes, const So
   }
   if (options_.guard_mapping) guard_mapping(file->bytes().data());
   const auto damaged = [&](std::string_view why) -> Tensor {
-    note(concat_text("saved form \"", path, "\" ", why));
+    note(concat_text("packed weight file \"", path, "\" ", why));
     return {};
   };
   const std::string_view page = file->text().substr(0, kHeadBytes);
-  if (page.substr(0, 9) != kFirstLine.substr(0, 9)) return damaged("is no saved form");
+  if (page.substr(0, 9) != kFirstLine.substr(0, 9)) return damaged("is not a packed weight file");
   const std::size_t first_line = page.find('\n');
-  if (first_line == std::string_view::npos) return damaged("has a damaged head");
+  if (first_line == std::string_view::npos) return damaged("has a damaged header");
   if (page.substr(0, kFirstLine.size()) != kFirstLine)
-    return damaged(concat_text("is of version ", page.substr(9, first_line - 9), ", this program reads version 1"));
+    return damaged(concat_text("has version ", page.substr(9, first_line - 9), "; this program reads version 1"));
   const std::size_t seal = page.find("\nhead ");
   if (page.size() < kHeadBytes || seal == std::string_view::npos ||
       line_of(page, "head") != hash_of(page.substr(0, seal + 1)))
-    return damaged("has a damaged head");
+    return damaged("has a damaged header");
   if (line_of(page, "key") != key) return {};  // a hash collision of another packed layout
-  if (line_of(page, "bytes") != std::to_string(bytes))
-    return damaged("holds another number of bytes than the form has");
+  if (line_of(page, "bytes") != std::to_string(bytes)) return damaged("has another size than the packed weight");
   if (file->size() != kHeadBytes + bytes)
     return damaged(concat_text(file->size() < kHeadBytes + bytes ? "is cut short: " : "is too long: ", file->size(),
                                " bytes instead of ", kHeadBytes + bytes));
@@ -163,7 +162,7 @@ void PackedWeightFiles::save(std::string_view key, std::span<const std::byte> by
   std::error_code ignored;
   // Opening a pipe for writing would block.
   if (std::filesystem::exists(path, ignored) && !is_file(path))
-    return note(concat_text("saved form \"", path, "\" is no file that could be written"));
+    return note(concat_text("packed weight file \"", path, "\" is not a regular file, so it cannot be written"));
   write(path, parts);
 }
 

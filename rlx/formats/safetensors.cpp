@@ -85,11 +85,13 @@ void SafetensorsFile::parse() {
   std::uint64_t header_size = 0;
   std::memcpy(&header_size, bytes_.data(), 8);
   if (header_size > kMaxHeaderBytes) {
-    fail(concat_text("bytes 0 to 7 give a header of ", header_size, " bytes, expected at most ", kMaxHeaderBytes),
-         "this is not a safetensors file");
+    fail(
+        concat_text("bytes 0 to 7 say that the header has ", header_size, " bytes, expected at most ", kMaxHeaderBytes),
+        "this is not a safetensors file");
   }
   if (header_size > bytes_.size() - 8) {
-    fail(concat_text("bytes 0 to 7 give a header of ", header_size, " bytes, but only ", bytes_.size() - 8, " follow"),
+    fail(concat_text("bytes 0 to 7 say that the header has ", header_size, " bytes, but only ", bytes_.size() - 8,
+                     " follow"),
          truncated);
   }
   const std::string_view header(reinterpret_cast<const char*>(bytes_.data()) + 8, header_size);
@@ -159,7 +161,7 @@ void SafetensorsFile::parse_entry(std::string_view name, const JsonValue& value)
   const std::int64_t begin = offsets[0].as_int(what("data_offsets"));
   const std::int64_t end = offsets[1].as_int(what("data_offsets"));
   if (begin < 0 || end < begin) {
-    fail(concat_text(label, ": \"data_offsets\" [", begin, ", ", end, "] do not go forward from 0"));
+    fail(concat_text(label, ": \"data_offsets\" [", begin, ", ", end, "] must ascend from 0"));
   }
   if (static_cast<std::uint64_t>(end) > data_.size()) {
     fail(concat_text(label, " ends at byte ", static_cast<std::uint64_t>(end) + (bytes_.size() - data_.size()),

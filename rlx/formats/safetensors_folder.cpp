@@ -22,7 +22,7 @@ constexpr std::size_t kMostFiles = 4096;  // each is an open mapping
   if (!std::filesystem::exists(status))
     throw Error(ErrorCode::NotFound, concat_text("\"", folder, "\" does not exist"), "give the folder of a model");
   if (!std::filesystem::is_directory(status))
-    throw Error(ErrorCode::NotFound, concat_text("\"", folder, "\" is no folder"), "give the folder of a model");
+    throw Error(ErrorCode::NotFound, concat_text("\"", folder, "\" is not a folder"), "give the folder of a model");
   std::string hint = "put the model's safetensors files there";
   if (is_file(join_path(folder, "pytorch_model.bin")) || is_file(join_path(folder, "pytorch_model.bin.index.json")))
     hint =
@@ -60,7 +60,7 @@ void SafetensorsFolder::index_tensors() {
     for (std::string& name : files_[f]->names()) {
       const auto [at, fresh] = file_of_.emplace(std::move(name), f);
       if (!fresh)
-        throw Error(ErrorCode::BadFile, concat_text(source_, ": the tensor \"", at->first, "\" lies in two files, ",
+        throw Error(ErrorCode::BadFile, concat_text(source_, ": the tensor \"", at->first, "\" is in two files, ",
                                                     files_[at->second]->source(), " and ", files_[f]->source()));
     }
 }
@@ -76,18 +76,18 @@ void SafetensorsFolder::open_index(const std::string& folder) {
   for (const auto& [tensor, value] : document.root_object().at("weight_map").members("weight_map")) {
     const std::string file(value.as_string(tensor));
     if (!is_plain_name(file))
-      fail(concat_text("the tensor \"", tensor, "\" is said to lie in \"", file, "\""),
-           "an index names files of its own folder, without a path");
+      fail(concat_text("the index lists the tensor \"", tensor, "\" in \"", file, "\""),
+           "an index must name files of its own folder, without a path");
     files.emplace(file, 0);
-    if (files.size() > kMostFiles) fail(concat_text("it names more than ", kMostFiles, " files"));
+    if (files.size() > kMostFiles) fail(concat_text("the index names more than ", kMostFiles, " files"));
     if (!file_named.emplace(std::string(tensor), file).second)
       fail(concat_text("the tensor \"", tensor, "\" is listed twice"));
   }
-  if (files.empty()) fail("\"weight_map\" names no tensors");
+  if (files.empty()) fail("\"weight_map\" lists no tensors");
   for (auto& [name, place] : files) {
     const std::string path = join_path(folder, name);
     if (!has_file(path))
-      throw Error(ErrorCode::NotFound, concat_text(source_, " names the file \"", name, "\", which is not there"),
+      throw Error(ErrorCode::NotFound, concat_text(source_, " names the file \"", name, "\", which does not exist"),
                   "the download is not complete: fetch the missing file");
     place = files_.size();
     files_.push_back(SafetensorsFile::open(path));
@@ -97,12 +97,12 @@ void SafetensorsFolder::open_index(const std::string& folder) {
   for (const auto& [tensor, file] : file_named) {
     const auto at = file_of_.find(tensor);
     if (at == file_of_.end() || at->second != files.at(file))
-      fail(concat_text("the tensor \"", tensor, "\" is said to lie in \"", file, "\", which does not hold it"),
+      fail(concat_text("the index lists the tensor \"", tensor, "\" in \"", file, "\", but that file does not have it"),
            "the index and the files belong to different models, or to different downloads");
   }
   for (const auto& [tensor, f] : file_of_)
     if (!file_named.contains(tensor))
-      fail(concat_text("\"weight_map\" lacks the tensor \"", tensor, "\" of ", files_[f]->source()),
+      fail(concat_text("\"weight_map\" does not list the tensor \"", tensor, "\" of ", files_[f]->source()),
            "the index and the files belong to different models, or to different downloads");
 }
 

@@ -27,7 +27,7 @@ Expr selu(const Expr& x) {
 Expr celu(const Expr& x, double alpha) {
   check_float_operand(x, "celu");
   if (!std::isfinite(alpha) || alpha == 0)
-    refuse_parameter("celu: alpha must be finite and not 0", alpha, "it is 1 by default");
+    refuse_parameter("celu: alpha must be finite and not 0", alpha, "the default is 1");
   Graph& g = x.graph();
   const Expr above = g.gt(x, 0.0);  // for x > 0 the exponential and its derivative may overflow, so they are not
                                     // computed there
@@ -48,7 +48,7 @@ Expr thresholded_relu(const Expr& x, double alpha) {
 
 Expr hard_tanh(const Expr& x, double low, double high) {
   check_float_operand(x, "hard_tanh");
-  if (!(low <= high)) refuse_parameter("hard_tanh: low must not be above high", low, "give the smaller end first");
+  if (!(low <= high)) refuse_parameter("hard_tanh: low must not be above high", low, "give the lower bound first");
   Graph& g = x.graph();
   return g.where(g.gt(x, high), high, g.where(g.lt(x, low), low, x));
 }
@@ -61,14 +61,14 @@ Expr relu6(const Expr& x) {
 
 Expr squareplus(const Expr& x, double b) {
   check_float_operand(x, "squareplus");
-  if (!(b >= 0)) refuse_parameter("squareplus: b must not be negative", b, "it is 4 by default");
+  if (!(b >= 0)) refuse_parameter("squareplus: b must not be negative", b, "the default is 4");
   Graph& g = x.graph();
   return (x + g.sqrt(x * x + b)) * 0.5;
 }
 
 Expr shrink(const Expr& x, double lambda, double bias) {
   check_float_operand(x, "shrink");
-  if (!(lambda >= 0)) refuse_parameter("shrink: lambda must not be negative", lambda, "it is 0.5 by default");
+  if (!(lambda >= 0)) refuse_parameter("shrink: lambda must not be negative", lambda, "the default is 0.5");
   Graph& g = x.graph();
   const Expr inside = g.where(g.lt(x, -lambda), x + bias, 0.0);
   return g.where(g.gt(x, lambda), x - bias, g.where(g.ne(x, x), x, inside));

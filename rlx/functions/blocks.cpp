@@ -17,7 +17,8 @@ using building::fail;
 
 Graph& graph_of(const Operand& x, const char* what) {
   if (x.is_scalar())
-    fail(x.loc(), ErrorCode::InvalidArgument, concat_text(what, ": x is a number"), "give a value of a graph");
+    fail(x.loc(), ErrorCode::InvalidArgument, concat_text(what, ": x must be a value of a graph, got a number"),
+         "make the number a value: g.scalar(x)");
   return x.expr().graph();
 }
 
@@ -54,11 +55,12 @@ Expr axial_rope2d(Operand x, const AxialRope2d& form) {
   Graph& g = graph_of(x, "axial_rope2d");
   const SourceLoc loc = x.loc();
   const auto refuse = [&](ErrorCode code, std::string message) {
-    fail(loc, code, concat_text("axial_rope2d: ", message), "x is [B, end_x end_y repeat_factor, num_heads head_dim]");
+    fail(loc, code, concat_text("axial_rope2d: ", message),
+         "x must be [B, end_x end_y repeat_factor, num_heads head_dim]");
   };
   constexpr std::int64_t kMost = std::int64_t{1} << 20;
   for (std::int64_t n : {form.end_x, form.end_y, form.head_dim, form.num_heads, form.repeat_factor})
-    if (n < 1 || n > kMost) refuse(ErrorCode::InvalidArgument, concat_text("its extents are from 1 to 2^20, got ", n));
+    if (n < 1 || n > kMost) refuse(ErrorCode::InvalidArgument, concat_text("extents must be in [1, 2^20], got ", n));
   if (form.head_dim % 4 != 0)
     refuse(ErrorCode::InvalidArgument, concat_text("head_dim must be a multiple of 4, got ", form.head_dim));
   if (!(form.theta > 0) || !std::isfinite(form.theta))
@@ -98,14 +100,15 @@ AttentionKind attention_kind(std::string_view text) {
     if (error == std::errc() && end == number.data() + number.size() && window >= 0)
       return {MaskKind::SlidingWindow, window};
   }
-  throw Error(ErrorCode::InvalidArgument, concat_text("'", text.substr(0, 40), "' is no kind of attention"),
-              "\"none\", \"causal\" or \"sliding:<n>\" with a whole number of keys");
+  throw Error(ErrorCode::InvalidArgument, concat_text("'", text.substr(0, 40), "' is not a kind of attention mask"),
+              "use \"none\", \"causal\" or \"sliding:<n>\", where n is a number of keys");
 }
 
 Expr depthwise_conv1d_causal(Operand x, Operand w, Operand left_pad) {
   if (left_pad.is_scalar())
-    fail(left_pad.loc(), ErrorCode::InvalidArgument, "depthwise_conv1d_causal: left_pad is a number",
-         "give a value [B, K - 1, C]");
+    fail(left_pad.loc(), ErrorCode::InvalidArgument,
+         "depthwise_conv1d_causal: left_pad must be a value of a graph, got a number",
+         "give the rows before x: [B, K - 1, C]");
   CausalConvOptions options;
   options.context = left_pad.expr();
   return causal_conv1d(x, w, options).y;
@@ -113,7 +116,8 @@ Expr depthwise_conv1d_causal(Operand x, Operand w, Operand left_pad) {
 
 Expr qwen35_mtp_head(const Qwen35MtpHead& h, SourceLoc loc) {
   if (!h.embed.valid())
-    fail(loc, ErrorCode::InvalidArgument, "qwen35_mtp_head: there is no embed", "give all of its values but the mask");
+    fail(loc, ErrorCode::InvalidArgument, "qwen35_mtp_head: embed is missing",
+         "every value except the mask is required");
   Graph& g = h.embed.graph();
   const At at{loc};
   const auto own = [&](const Expr& e) { return at(building::own_at(g, at(e), loc)); };

@@ -36,9 +36,9 @@ Amounts padding_amounts(SourceLoc loc, const char* what, const ConvPadding& p, c
     const std::int64_t stride = strides[i];
     if (!spans[i].is_static() || (stride != 1 && !x[i].is_static()))
       fail(loc, ErrorCode::Unsupported,
-           concat_text(what, ": padding \"same\" of an axis of ", x[i], " elements for a window of ", spans[i],
-                       " and stride ", stride, " depends on a symbol"),
-           "bind the symbol first, or state the padding");
+           concat_text(what, ": padding \"same\" is not known for an axis of ", x[i], " elements, a window of ",
+                       spans[i], " and stride ", stride, ": an extent is symbolic"),
+           "bind the symbol first, or give the padding as numbers");
     const std::int64_t left = stride == 1
                                   ? spans[i].value() - 1
                                   : std::max<std::int64_t>(0, ((x[i].value() + stride - 1) / stride - 1) * stride +
@@ -135,7 +135,7 @@ Expr depthwise_conv1d(Expr x, Expr w, const ConvOptions& options, SourceLoc loc)
          concat_text("depthwise_conv1d: needs x [B, S, C] and w [K, C], got ", x.shape(), " and ", w.shape()));
   if (options.groups != 1)
     fail(loc, ErrorCode::InvalidArgument,
-         concat_text("depthwise_conv1d: groups is ", options.groups, ", but each channel is a group"));
+         concat_text("depthwise_conv1d: groups is ", options.groups, ", but it must be 1: each channel is a group"));
   if (!x.dim(2).is_static() || !(x.dim(2) == w.dim(1)))
     fail(loc, ErrorCode::ShapeMismatch,
          concat_text("depthwise_conv1d: x ", x.shape(), " has ", x.dim(2), " channels, w ", w.shape(), " has ",
@@ -152,10 +152,10 @@ Expr im2col(Expr x, const std::vector<std::int64_t>& window, const ConvOptions& 
   const int space = x.rank() - 2;
   if (space < 1) fail(loc, ErrorCode::ShapeMismatch, concat_text("im2col: x must be [N, C, X..], not ", x.shape()));
   if (o.groups != 1 || o.channels_last)
-    fail(loc, ErrorCode::InvalidArgument, "im2col: x is [N, C, X..] and has no groups");
+    fail(loc, ErrorCode::InvalidArgument, "im2col: groups and channels_last are not supported; x must be [N, C, X..]");
   if (window.size() != static_cast<std::size_t>(space))
     fail(loc, ErrorCode::InvalidArgument,
-         concat_text("im2col: the window has ", window.size(), " extents for ", space, " axes of space"));
+         concat_text("im2col: the window has ", window.size(), " extents for ", space, " spatial axes"));
   const auto sizes = for_each_axis(loc, "im2col", "window", window, space, 1);
   const auto strides = for_each_axis(loc, "im2col", "strides", o.strides, space, 1);
   const auto dilation = for_each_axis(loc, "im2col", "dilation", o.dilation, space, 1);

@@ -36,7 +36,7 @@ inline Term key_of(const Operand& key, const char* what) {
   const Term k(key, what);
   if (k.dtype() != DType::U32 || k.rank() != 1 || !k.dim(0).is_static(2))
     building::fail(k.loc(), k.dtype() == DType::U32 ? ErrorCode::ShapeMismatch : ErrorCode::DTypeMismatch,
-                   concat_text(what, ": the key must be u32 [2], got ", k.shape()), "vmap goes over several keys");
+                   concat_text(what, ": the key must be u32 [2], got ", k.shape()), "use vmap for several keys");
   return k;
 }
 inline std::vector<Term> split(const Term& key, std::int64_t count) {
@@ -50,7 +50,7 @@ inline std::vector<Term> split(const Term& key, std::int64_t count) {
 
 inline void check_floats(const Term& at, const char* what, DType t) {
   if (!is_float(t) || is_storage_only(t))
-    building::fail(at.loc(), ErrorCode::DTypeMismatch, concat_text(what, " is of floats, not of ", dtype_name(t)));
+    building::fail(at.loc(), ErrorCode::DTypeMismatch, concat_text(what, " draws floats, not ", dtype_name(t)));
 }
 /// The number of fraction (mantissa) bits of a float dtype.
 constexpr int fraction_of(DType t) { return t == DType::F64 ? 52 : t == DType::F32 ? 23 : t == DType::F16 ? 10 : 7; }

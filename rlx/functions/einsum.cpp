@@ -51,7 +51,7 @@ EinsumTerms parse_einsum(const std::string& spec, const std::vector<int>& ranks,
     const int letters = static_cast<int>(term.size()) - (at == std::string::npos ? 0 : 3);
     const int hidden = at == std::string::npos ? 0 : rank ? *rank - letters : dots;
     if (rank && (hidden < 0 || letters + hidden != *rank))
-      refuse_einsum(loc, spec, concat_text("'", term, "' for an operand with ", *rank, " axes"),
+      refuse_einsum(loc, spec, concat_text("the term '", term, "' does not match an operand with ", *rank, " axes"),
                     ErrorCode::ShapeMismatch);
     for (std::size_t i = 0; i < term.size(); ++i) {
       if (i == at) {
@@ -60,7 +60,7 @@ EinsumTerms parse_einsum(const std::string& spec, const std::vector<int>& ranks,
       } else if (std::isalpha(static_cast<unsigned char>(term[i])) != 0) {
         out.push_back(term[i]);
       } else {
-        refuse_einsum(loc, spec, concat_text("'", term[i], "' names no axis"));
+        refuse_einsum(loc, spec, concat_text("'", term[i], "' is not the letter of an axis"));
       }
     }
     if (rank) dots = std::max(dots, hidden);
@@ -76,7 +76,9 @@ EinsumTerms parse_einsum(const std::string& spec, const std::vector<int>& ranks,
     out.result = spelled(text.substr(arrow + 2), std::nullopt);
     for (int name : out.result)
       if (std::count(out.result.begin(), out.result.end(), name) > 1 || (name > 0 && !count.contains(name)))
-        refuse_einsum(loc, spec, concat_text("axis '", static_cast<char>(name), "' of the result"));
+        refuse_einsum(
+            loc, spec,
+            concat_text("axis '", static_cast<char>(name), "' of the result is listed twice, or is in no operand"));
   } else {
     for (int k = dots; k > 0; --k) out.result.push_back(-k);
     for (const auto& [name, times] : count)
@@ -98,8 +100,8 @@ std::map<int, double> extents_of(const std::string& spec, const std::vector<Axes
         const auto [it, fresh] = known.emplace(name, d);
         if (!fresh && !(it->second == d))
           refuse_einsum(loc, spec,
-                        concat_text("axis '", name > 0 ? std::string(1, static_cast<char>(name)) : "...", "' has ",
-                                    it->second, " entries and ", d),
+                        concat_text("axis '", name > 0 ? std::string(1, static_cast<char>(name)) : "...", "' has both ",
+                                    it->second, " and ", d, " entries"),
                         ErrorCode::ShapeMismatch);
       }
       out[name] = std::max(out[name], d.is_static() ? static_cast<double>(d.value()) : 1048576.0);

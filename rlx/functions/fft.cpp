@@ -15,7 +15,8 @@ using namespace building;
 
 Graph& transformed_graph(const Operand& x, const char* what) {
   if (x.is_scalar())
-    fail(x.loc(), ErrorCode::InvalidArgument, concat_text(what, ": a number has no axis"), "give it a vector");
+    fail(x.loc(), ErrorCode::InvalidArgument, concat_text(what, ": x is a number, which has no axis"),
+         "give an array with at least one axis");
   return x.expr().graph();
 }
 
@@ -23,8 +24,8 @@ Graph& transformed_graph(const Operand& x, const char* what) {
 Expr transformed_dtype(const Expr& x, bool complex, SourceLoc loc) {
   const DType t = x.dtype();
   if (is_storage_only(t))
-    fail(loc, ErrorCode::DTypeMismatch, concat_text("fft: ", x.shape(), " is only stored, not computed with"),
-         "cast it");
+    fail(loc, ErrorCode::DTypeMismatch,
+         concat_text("fft: x ", x.shape(), " has a storage dtype, which cannot be computed with"), "cast it first");
   const bool wide = t == DType::F64 || t == DType::C128;
   const DType to = complex ? (wide ? DType::C128 : DType::C64) : (wide ? DType::F64 : DType::F32);
   return cast_at(x.graph(), x, to, loc);
@@ -34,10 +35,11 @@ Expr resized(const Expr& x, std::int64_t axis, const Dim& n, SourceLoc loc, cons
   const Dim& extent = x.dim(static_cast<int>(axis));
   if (n == extent) return x;
   if (n.is_static() && n.value() < 1)
-    fail(loc, ErrorCode::InvalidArgument, concat_text(what, ": ", n.text(), " points"), "a transform has at least one");
+    fail(loc, ErrorCode::InvalidArgument, concat_text(what, ": the length must be at least 1, got ", n.text()));
   if (!n.is_static() || !extent.is_static())
     fail(loc, ErrorCode::Unsupported,
-         concat_text(what, ": length ", n.text(), " beside an axis of ", extent.text(), " elements"),
+         concat_text(what, ": length ", n.text(), " of an axis of ", extent.text(),
+                     " elements: one of them is symbolic"),
          "slice or pad the axis, or bind the symbol");
   Graph& g = x.graph();
   const At at{loc};
@@ -57,7 +59,7 @@ Places places_of(const Expr& x, const Axes& given, SourceLoc loc, const char* wh
   const std::size_t lengths = given.lengths.size();
   if (lengths > 0 && !given.axes.empty() && lengths != given.axes.size())
     fail(loc, ErrorCode::InvalidArgument, concat_text(what, ": ", lengths, " lengths for ", given.axes.size(), " axes"),
-         "one for each axis");
+         "give one length for each axis");
   if (lengths > static_cast<std::size_t>(x.rank()))
     fail(loc, ErrorCode::InvalidArgument, concat_text(what, ": ", lengths, " lengths for x ", x.shape()));
   out.axes = given.axes;
@@ -90,7 +92,9 @@ Expr transformed(const Operand& operand, FftKind kind, bool inverse, const Axes&
       const Dim n = p.lengths[i].value_or((extent - 1) * 2);
       if (n.is_static() && n.value() < 1)
         fail(loc, ErrorCode::InvalidArgument,
-             concat_text(what, ": ", n.text(), " points from an axis of ", extent.text()), "say how many: n");
+             concat_text(what, ": the result of an axis of ", extent.text(), " elements would have ", n.text(),
+                         " points"),
+             "give the length n");
       op.length = {n};
       x = resized(x, p.axes[i], floordiv(n, 2) + 1, loc, what);
     } else if (p.lengths[i]) {
@@ -139,7 +143,7 @@ Expr ifft(Operand x, Length n, std::int64_t axis, FftNorm norm) {
 }
 Expr rfft(Operand x, Length n, std::int64_t axis, FftNorm norm) {
   if (!x.is_scalar() && is_complex(x.expr().dtype()))
-    fail(x.loc(), ErrorCode::DTypeMismatch, concat_text("rfft: x ", x.expr().shape(), " is complex"), "take fft");
+    fail(x.loc(), ErrorCode::DTypeMismatch, concat_text("rfft: x ", x.expr().shape(), " is complex"), "use fft");
   return transformed(x, FftKind::Real, false, one_axis(n, axis), norm, "rfft");
 }
 Expr irfft(Operand x, Length n, std::int64_t axis, FftNorm norm) {
@@ -164,7 +168,7 @@ Expr ifftn(Operand x, const Axes& axes, FftNorm norm) {
 }
 Expr rfftn(Operand x, const Axes& axes, FftNorm norm) {
   if (!x.is_scalar() && is_complex(x.expr().dtype()))
-    fail(x.loc(), ErrorCode::DTypeMismatch, concat_text("rfftn: x ", x.expr().shape(), " is complex"), "take fftn");
+    fail(x.loc(), ErrorCode::DTypeMismatch, concat_text("rfftn: x ", x.expr().shape(), " is complex"), "use fftn");
   return transformed(x, FftKind::Real, false, axes, norm, "rfftn");
 }
 Expr irfftn(Operand x, const Axes& axes, FftNorm norm) {
@@ -178,11 +182,12 @@ Expr irfft2(Operand x, FftNorm norm) { return irfftn(x, last_two(), norm); }
 namespace {
 
 Tensor frequencies(std::int64_t n, bool half, double spacing, DType dtype, const char* what) {
-  if (n < 1) throw Error(ErrorCode::InvalidArgument, concat_text(what, ": n = ", n), "n is at least 1");
+  if (n < 1) throw Error(ErrorCode::InvalidArgument, concat_text(what, ": n must be at least 1, got ", n));
   if (spacing == 0 || !std::isfinite(spacing))
-    throw Error(ErrorCode::InvalidArgument, concat_text(what, ": a spacing of ", spacing), "samples lie apart");
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text(what, ": the spacing of samples must be finite and not 0, got ", spacing));
   if (!is_float(dtype))
-    throw Error(ErrorCode::DTypeMismatch, concat_text(what, ": ", dtype_name(dtype)), "frequencies are floats");
+    throw Error(ErrorCode::DTypeMismatch, concat_text(what, ": frequencies must be floats, got ", dtype_name(dtype)));
   const std::int64_t count = half ? n / 2 + 1 : n;
   Tensor out = Tensor::zeros(Shape({count}, dtype));
   for (std::int64_t k = 0; k < count; ++k) {

@@ -15,7 +15,8 @@ using building::fail;
 
 Expr value_of_image(const Operand& x, const char* what) {
   if (x.is_scalar())
-    fail(x.loc(), ErrorCode::InvalidArgument, concat_text(what, ": x is a number"), "give a value of a graph");
+    fail(x.loc(), ErrorCode::InvalidArgument, concat_text(what, ": x must be a value of a graph, got a number"),
+         "make the number a value: g.scalar(x)");
   return x.expr();
 }
 
@@ -59,7 +60,7 @@ Expr padded_axis(Graph& g, const At& at, const Expr& x, std::int64_t axis, std::
   const Dim& extent = x.dim(static_cast<int>(axis));
   if (extent.is_static(0))
     fail(at.loc, ErrorCode::InvalidArgument, concat_text("pad: axis ", axis, " of x ", x.shape(), " is empty"),
-         "it has no elements to pad with");
+         "the axis has no elements to copy into the padding");
   const std::int64_t most = std::max(low, high), needed = mode == PadMode::Reflect ? most + 1
                                                           : mode == PadMode::Edge  ? 1
                                                                                    : most;
@@ -123,8 +124,8 @@ Expr interpolate(Operand x, const std::vector<std::int64_t>& sizes, ResizeKind k
   const Expr v = value_of_image(x, "interpolate");
   if (sizes.empty() || static_cast<std::int64_t>(sizes.size()) + 1 > v.rank())
     fail(x.loc(), ErrorCode::InvalidArgument,
-         concat_text("interpolate: ", sizes.size(), " sizes for the axes of space of x ", v.shape()),
-         "x is [N, C, ..], with a size for each axis behind C");
+         concat_text("interpolate: ", sizes.size(), " sizes for the spatial axes of x ", v.shape()),
+         "x must be [N, C, ..]; give one size for each axis after C");
   ResizeOptions o;
   o.kind = kind;
   o.places = align_corners                 ? ResizePlaces::AlignCorners
@@ -164,9 +165,9 @@ Expr pad(Operand x, const std::vector<std::int64_t>& low, const std::vector<std:
     for (std::int64_t a : *amounts) {
       if (a < 0)
         fail(x.loc(), ErrorCode::InvalidArgument, concat_text("pad: the amount ", a, " is negative"),
-             "a slice takes elements away");
+             "use slice to remove elements");
       if (a > kMostAmount)
-        fail(x.loc(), ErrorCode::InvalidArgument, concat_text("pad: the amount ", a, " is beyond any tensor"));
+        fail(x.loc(), ErrorCode::InvalidArgument, concat_text("pad: the amount ", a, " is too large"));
     }
   for (std::size_t i = 0; i < rank; ++i)
     v = padded_axis(v.graph(), At{x.loc()}, v, static_cast<std::int64_t>(i), low[i], high[i], mode);

@@ -27,9 +27,9 @@ Expr of_columns(Expr a, Expr b, const char* what, F&& f) {
   if (vector) b = g.unsqueeze(b, 1);
   if (!(b.shape().dim(-2) == a.shape().dim(-1)))
     fail(ErrorCode::ShapeMismatch,
-         concat_text(what, ": a ", a.shape(), " is of order ", a.shape().dim(-1), ", b has ", b.shape().dim(-2),
+         concat_text(what, ": a ", a.shape(), " has order ", a.shape().dim(-1), ", but b has ", b.shape().dim(-2),
                      " rows"),
-         vector ? "" : "b is a vector only where it has one axis; give vectors of a batch an axis of 1 at the end");
+         vector ? "" : "b is a vector only if it has one axis; add a last axis of extent 1 to a batch of vectors");
   broadcast_leading(a, b, what);
   const Expr x = f(a, b);
   return vector ? g.squeeze(x, x.rank() - 1) : x;
@@ -127,8 +127,9 @@ Expr lu_solve(const LuFactors& f, Expr b, Transposed transposed, SourceLoc loc) 
   const LineOfCall line(loc);
   require_square(f.lu, "lu_solve");
   if (b.rank() != f.lu.rank() || !(b.shape().dim(-2) == f.lu.shape().dim(-1)) || f.permutation.rank() + 1 != b.rank())
-    fail(ErrorCode::ShapeMismatch, concat_text("lu_solve: lu is [.., N, N], permutation [.., N] and b [.., N, K], not ",
-                                               f.lu.shape(), ", ", f.permutation.shape(), " and ", b.shape()));
+    fail(ErrorCode::ShapeMismatch,
+         concat_text("lu_solve: lu must be [.., N, N], permutation [.., N] and b [.., N, K], got ", f.lu.shape(), ", ",
+                     f.permutation.shape(), " and ", b.shape()));
   Graph& g = b.graph();
   if (transposed == Transposed::No) {
     const Expr y = g.triangular_solve(f.lu, take_rows(b, f.permutation), triangular(true, transposed, true));
@@ -147,8 +148,8 @@ Expr dense_solve(Expr a, Expr b, SourceLoc loc) {
   const LineOfCall line(loc);
   if (a.rank() != 2 || b.rank() < 1 || b.rank() > 2)
     fail(ErrorCode::ShapeMismatch,
-         concat_text("dense_solve: a is [N, N] and b [N] or [N, K], not ", a.shape(), " and ", b.shape()),
-         "batched_dense_solve takes more of them");
+         concat_text("dense_solve: a must be [N, N] and b [N] or [N, K], got ", a.shape(), " and ", b.shape()),
+         "use batched_dense_solve for a batch");
   return solve(a, b);
 }
 Expr batched_dense_solve(Expr a, Expr b, SourceLoc loc) {

@@ -69,7 +69,7 @@ struct Classes {
     if (!(o.label_smoothing >= 0 && o.label_smoothing <= 1))
       refuse_loss(x, what, concat_text("label_smoothing must be in [0, 1], got ", o.label_smoothing));
     if (dense && o.ignore_index)
-      refuse_loss(x, what, "ignore_index is for integer labels", "leave it out beside distributions");
+      refuse_loss(x, what, "ignore_index needs integer labels", "leave it out if labels are distributions");
     if (axis != rank - 1) {
       std::vector<std::int64_t> perm;
       for (std::int64_t i = 0; i < rank; ++i)
@@ -141,13 +141,13 @@ Expr nll_loss(Operand log_probs, Operand labels, const CrossEntropyOptions& opti
   if (c.dense || !is_int(c.labels.dtype()))
     building::fail(x.loc(), ErrorCode::DTypeMismatch,
                    concat_text("nll_loss: labels must be integers, got ", c.labels.shape()),
-                   "kl_div takes distributions");
+                   "use kl_div for distributions");
   if (options.label_smoothing != 0)
-    refuse_loss(x, "nll_loss", "label_smoothing is for cross_entropy", "give cross_entropy the logits");
+    refuse_loss(x, "nll_loss", "label_smoothing is not supported", "use cross_entropy on the logits");
   if (c.labels.rank() + 1 != x.rank())
     building::fail(x.loc(), ErrorCode::ShapeMismatch,
-                   concat_text("nll_loss: labels must have the dims of log_probs ", x.shape(),
-                               " without those of the classes, got ", c.labels.shape()));
+                   concat_text("nll_loss: labels must have the axes of log_probs ", x.shape(),
+                               " except the class axis, got ", c.labels.shape()));
   const std::int64_t axis = x.rank() - 1;
   const DType t = count_dtype(g, {{x.dim(-1)}}, c.labels.dtype());
   const Term label = c.labels.cast(t);

@@ -18,7 +18,8 @@ using building::fail;
 
 Expr value_of_norm(const Operand& x, const char* what) {
   if (x.is_scalar())
-    fail(x.loc(), ErrorCode::InvalidArgument, concat_text(what, ": x is a number"), "give a value of a graph");
+    fail(x.loc(), ErrorCode::InvalidArgument, concat_text(what, ": x must be a value of a graph, got a number"),
+         "make the number a value: g.scalar(x)");
   const Expr v = x.expr();
   if (!is_float(v.dtype()))
     fail(x.loc(), ErrorCode::DTypeMismatch, concat_text(what, ": x must be float, not ", v.shape()), "cast it first");
@@ -68,7 +69,7 @@ RunningStatistics running_statistics(Operand mean, Operand var, const BatchStati
   const Expr old_mean = value_of_norm(mean, "running_statistics"), old_var = value_of_norm(var, "running_statistics");
   if (n < 2)
     fail(mean.loc(), ErrorCode::InvalidArgument,
-         concat_text("running_statistics: ", n, " elements of a channel have no unbiased variance"));
+         concat_text("running_statistics: ", n, " elements for each channel; the unbiased variance needs at least 2"));
   if (!(momentum >= 0 && momentum <= 1))
     fail(mean.loc(), ErrorCode::InvalidArgument,
          concat_text("running_statistics: momentum ", momentum, " is not in [0, 1]"));
@@ -92,8 +93,7 @@ Expr instance_norm(Operand x, std::optional<Operand> gamma, std::optional<Operan
 Expr local_response_norm(Operand x, std::int64_t size, double alpha, double beta, double k, std::int64_t axis) {
   const Expr v = value_of_norm(x, "local_response_norm");
   if (size < 1)
-    fail(x.loc(), ErrorCode::InvalidArgument,
-         concat_text("local_response_norm: ", size, " neighbours; 1 is the least"));
+    fail(x.loc(), ErrorCode::InvalidArgument, concat_text("local_response_norm: size must be at least 1, got ", size));
   const std::int64_t along = building::normalize_axis_at(x.loc(), axis, v.rank(), "local_response_norm");
   Graph& g = v.graph();
   const At at{x.loc()};

@@ -29,15 +29,15 @@ struct Space {
 
   Space(const Operand& operand, std::size_t entries, bool channels_last, const char* name)
       : loc(operand.loc()), what(name) {
-    if (operand.is_scalar()) refuse("x is a number", "give a value of a graph");
+    if (operand.is_scalar())
+      refuse("x must be a value of a graph, got a number", "make the number a value: g.scalar(x)");
     x = operand.expr();
     const std::int64_t rank = x.rank(), behind = channels_last ? 1 : 0;
     count = entries > 1 ? static_cast<std::int64_t>(entries) : rank - 2;
     first = rank - behind - count;
     if (count < 1 || first < 0)
-      refuse(concat_text("x ", x.shape(), " has no ", entries > 1 ? std::to_string(entries) + " " : "",
-                         "axes of space beside its channels"),
-             "x is [N, C, ..], or [N, .., C] with channels_last");
+      refuse(concat_text("x ", x.shape(), " has no ", entries > 1 ? std::to_string(entries) + " " : "", "spatial axes"),
+             "x must be [N, C, ..], or [N, .., C] with channels_last");
   }
   [[noreturn]] void refuse(const std::string& why, std::string hint = {}) const {
     fail(loc, ErrorCode::InvalidArgument, concat_text(what, ": ", why), std::move(hint));
@@ -46,7 +46,7 @@ struct Space {
     std::vector<std::int64_t> out = values;
     if (out.size() == 1) out.assign(static_cast<std::size_t>(count), values[0]);
     if (out.size() != static_cast<std::size_t>(count))
-      refuse(concat_text(name, " has ", values.size(), " entries for ", count, " axes of space"));
+      refuse(concat_text(name, " has ", values.size(), " entries for ", count, " spatial axes"));
     for (std::int64_t v : out) {
       if (v < least) refuse(concat_text(name, " ", v, " is below ", least));
       if (v > kMost) refuse(concat_text(name, " ", v, " is above ", kMost));
@@ -72,7 +72,7 @@ struct Windows {
 };
 
 Windows windows_of(const Space& s, const PoolOptions& o) {
-  if (o.window.empty()) s.refuse("there is no window", "say how large it is: {.window = {2, 2}}");
+  if (o.window.empty()) s.refuse("the window is empty", "give its extents: {.window = {2, 2}}");
   const auto window = s.list("window", o.window, 1);
   const auto strides = o.strides.empty() ? window : s.list("strides", o.strides, 1);
   const auto low = s.list("low", o.low, 0), high = o.high.empty() ? low : s.list("high", o.high, 0),
@@ -202,7 +202,7 @@ Expr max_unpool(Operand x, Operand indices, const Dims& space) {
   const Expr places = building::own_at(g, indices, s.loc);
   if (count < 1 || count > s.x.rank()) s.refuse(concat_text("space has ", count, " axes, x is ", s.x.shape()));
   if (!is_int(places.dtype()) || places.shape().dims() != s.x.shape().dims())
-    s.refuse(concat_text("indices must be integers of the dims of x ", s.x.shape(), ", got ", places.shape()));
+    s.refuse(concat_text("indices must be integers with the dimensions of x ", s.x.shape(), ", got ", places.shape()));
   Dims rows(s.x.shape().dims().begin(), s.x.shape().dims().end() - count);
   Dims flat = rows, plane = rows, out = rows;
   Dim elements(1), of_x(1);

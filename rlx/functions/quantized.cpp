@@ -25,8 +25,8 @@ int top_exponent(const Term& at, DType codes, const char* what) {
   if (codes == DType::F8E5M2) return 15;
   if (codes == DType::F4E2M1) return 2;
   building::fail(at.loc(), ErrorCode::DTypeMismatch,
-                 concat_text(what, ": scaled codes are f8e4m3, f8e5m2 or f4e2m1, not ", dtype_name(codes)),
-                 "quantize makes integers");
+                 concat_text(what, ": scaled values must be f8e4m3, f8e5m2 or f4e2m1, not ", dtype_name(codes)),
+                 "use quantize for integers");
 }
 
 constexpr int kLeast = -126, kMost = 127;  // exponents of normal powers of two in F32
@@ -43,11 +43,13 @@ Term power_of_two(const Term& e) {
 Term in_blocks(const Term& x, std::int64_t axis, std::int64_t block, const char* what) {
   Dims dims = x.shape().dims();
   const auto at = static_cast<std::size_t>(axis);
-  if (block < 1) building::fail(x.loc(), ErrorCode::InvalidArgument, concat_text(what, ": a block of ", block));
+  if (block < 1)
+    building::fail(x.loc(), ErrorCode::InvalidArgument,
+                   concat_text(what, ": the block size must be at least 1, got ", block));
   if (!dims[at].is_static() || dims[at].value() % block != 0)
     building::fail(x.loc(), ErrorCode::ShapeMismatch,
-                   concat_text(what, ": blocks of ", block, " do not divide axis ", axis, " of ", x.shape()),
-                   "pad it, or choose another block");
+                   concat_text(what, ": axis ", axis, " of ", x.shape(), " cannot be divided into blocks of ", block),
+                   "pad the axis, or use another block size");
   dims[at] = Dim(dims[at].value() / block);
   dims.insert(dims.begin() + axis + 1, Dim(block));
   return x.at(x.graph().reshape(x, dims));

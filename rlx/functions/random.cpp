@@ -65,7 +65,7 @@ Expr rademacher(Operand key, Dims dims, DType dtype) {
   const Term k = key_of(key, "rademacher");
   if (dtype == DType::Bool || is_storage_only(dtype) || is_unsigned_int(dtype))
     building::fail(k.loc(), ErrorCode::DTypeMismatch,
-                   concat_text("rademacher makes -1 and 1, which are no ", dtype_name(dtype)));
+                   concat_text("rademacher draws -1 and 1, which ", dtype_name(dtype), " cannot hold"));
   const Term yes = compared(CompareKind::Lt, uniform_from(k, std::move(dims), DType::F32, 0, 1), 0.5);
   return chosen(yes, k.at(k.graph().scalar(1, dtype, k.loc())), -1.0);
 }
@@ -92,7 +92,7 @@ Bound bound_of(const Term& k, const Operand& given, DType t, const char* what) {
   const Term x = k.at(building::own_at(k.graph(), given, k.loc()));
   if (!is_int(x.dtype()))
     building::fail(k.loc(), ErrorCode::DTypeMismatch,
-                   concat_text("randint: ", what, " is an integer, got ", x.shape()));
+                   concat_text("randint: ", what, " must be an integer, got ", x.shape()));
   const auto bits = [](DType d) { return dtype_bits(d) - (is_unsigned_int(d) ? 0 : 1); };
   const auto limit = [&](DType d, bool high) {  // the limit of dtype d, in x's dtype
     const std::uint64_t most = ~std::uint64_t{0} >> (64 - bits(d));
@@ -123,8 +123,8 @@ Expr randint(Operand key, Operand low, Operand high, Dims dims, DType dtype) {
   Graph& g = k.graph();
   if (!is_int(dtype))
     building::fail(k.loc(), ErrorCode::DTypeMismatch,
-                   concat_text("randint makes integers of whole bytes, not ", dtype_name(dtype)),
-                   "uniform makes floats");
+                   concat_text("randint draws integers of 8 bits or more, not ", dtype_name(dtype)),
+                   "use uniform for floats");
   const Bound from = bound_of(k, low, dtype, "low"), to = bound_of(k, high, dtype, "high");
   const DType word = dtype_bits(dtype) == 64 ? DType::U64 : DType::U32;
   const Term one = k.at(g.scalar(1, word, k.loc()));
@@ -152,12 +152,12 @@ Term order_of(const Term& k, const Dims& dims, std::int64_t axis) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
   double count = 1;
   if (const Dim& n = dims[static_cast<std::size_t>(axis)]; n.is_static() && n.value() > kMost)
-    building::fail(k.loc(), ErrorCode::Unsupported, concat_text("a random order of ", n, " places, which are I32"),
-                   concat_text("at most ", kMost));
+    building::fail(k.loc(), ErrorCode::Unsupported, concat_text("a random order of ", n, " entries: indices are I32"),
+                   concat_text("at most ", kMost, " entries are possible"));
   for (const Dim& d : dims) {
     if (!d.is_static())
       building::fail(k.loc(), ErrorCode::Unsupported,
-                     concat_text("a random order of ", dims_text(dims), " needs extents that are numbers"),
+                     concat_text("a random order of ", dims_text(dims), " needs known extents"),
                      "bind the symbol first");
     count *= static_cast<double>(d.value());
   }
@@ -179,7 +179,9 @@ Term order_of(const Term& k, const Dims& dims, std::int64_t axis) {
 
 Expr permutation(Operand key, std::int64_t n) {
   const Term k = key_of(key, "permutation");
-  if (n < 0) building::fail(k.loc(), ErrorCode::InvalidArgument, concat_text("permutation of ", n, " numbers"));
+  if (n < 0)
+    building::fail(k.loc(), ErrorCode::InvalidArgument,
+                   concat_text("permutation: the number of entries must not be negative, got ", n));
   return order_of(k, {Dim(n)}, 0);
 }
 Expr shuffle(Operand key, Operand x, std::int64_t axis, bool independent) {
@@ -211,9 +213,10 @@ Expr categorical_distinct(Operand key, Operand logits, std::int64_t count, std::
   const std::int64_t a = building::normalize_axis_at(k.loc(), axis, x.rank(), "categorical_distinct");
   const Dim& among = x.dim(static_cast<int>(a));
   if (count < 0 || (among.is_static() && count > among.value()))
-    building::fail(k.loc(), ErrorCode::InvalidArgument,
-                   concat_text("categorical_distinct: ", count, " of ", among, " indices without replacement"),
-                   "draw fewer, or with replacement: categorical");
+    building::fail(
+        k.loc(), ErrorCode::InvalidArgument,
+        concat_text("categorical_distinct: cannot draw ", count, " of ", among, " indices without replacement"),
+        "draw fewer, or use categorical, which draws with replacement");
   Graph& g = k.graph();
   const Term noisy = k.at(gumbel(k, x.shape().dims(), x.dtype())) + x;
   const Term order = k.at(g.argsort(-noisy, a));

@@ -170,9 +170,11 @@ Expr student_t(Operand key, Operand df, Dims dims, DType dtype) {
 Expr ball(Operand key, std::int64_t d, double p, Dims dims, DType dtype) {
   const Term k = key_of(key, "ball");
   check_floats(k, "ball", dtype);
-  if (d < 1) building::fail(k.loc(), ErrorCode::InvalidArgument, concat_text("ball in ", d, " dimensions"));
+  if (d < 1)
+    building::fail(k.loc(), ErrorCode::InvalidArgument,
+                   concat_text("ball: the number of dimensions must be at least 1, got ", d));
   if (!(p > 0))
-    building::fail(k.loc(), ErrorCode::InvalidArgument, concat_text("ball: the norm ", p, " is not above 0"));
+    building::fail(k.loc(), ErrorCode::InvalidArgument, concat_text("ball: the norm p must be above 0, got ", p));
   const DType t = f64_or_f32(dtype);
   if (std::isinf(p)) {
     dims.push_back(Dim(d));
@@ -194,7 +196,7 @@ Expr ball(Operand key, std::int64_t d, double p, Dims dims, DType dtype) {
 Expr poisson(Operand key, Operand rate, Dims dims, DType dtype) {
   const Term k = key_of(key, "poisson");
   if (!is_int(dtype))
-    building::fail(k.loc(), ErrorCode::DTypeMismatch, concat_text("poisson makes integers, not ", dtype_name(dtype)));
+    building::fail(k.loc(), ErrorCode::DTypeMismatch, concat_text("poisson draws integers, not ", dtype_name(dtype)));
   Graph& g = k.graph();
   const std::vector<Term> keys = split(k, 2);
   const Term lam = fixed(k, rate, dims, DType::F32);

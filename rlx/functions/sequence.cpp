@@ -14,7 +14,8 @@ using building::fail;
 
 Expr sequence_value(const Operand& x, const char* what) {
   if (x.is_scalar())
-    fail(x.loc(), ErrorCode::InvalidArgument, concat_text(what, ": x is a number"), "give a value of a graph");
+    fail(x.loc(), ErrorCode::InvalidArgument, concat_text(what, ": x must be a value of a graph, got a number"),
+         "make the number a value: g.scalar(x)");
   return x.expr();
 }
 
@@ -35,7 +36,7 @@ Expr in_order(Graph& g, Expr w, const std::vector<std::int64_t>& order, const At
   if (!hidden)
     fail(at.loc, ErrorCode::ShapeMismatch,
          concat_text("a weight ", w.shape(), " does not hold ", order.size(), " gates"),
-         "give [G H, ..] as PyTorch keeps it");
+         "give [G H, ..], the layout of PyTorch");
   std::vector<Expr> parts;
   for (std::int64_t i : order) parts.push_back(g.narrow(at(w), 0, Dim(i) * *hidden, *hidden));
   return g.concat(parts, 0, {}, at.loc);
@@ -63,8 +64,9 @@ RecurrentResult layers_of(const Operand& input, const std::vector<RecurrentWeigh
   const std::size_t directions = options.bidirectional ? 2 : 1;
   if (layers.empty() || layers.size() % directions != 0)
     fail(at.loc, ErrorCode::InvalidArgument,
-         concat_text(form.what, ": got weights of ", layers.size(), " layers, each has ", directions, " directions"),
-         "give layer 0 forward, layer 0 reverse, layer 1 forward, ..");
+         concat_text(form.what, ": the weights have ", layers.size(), " entries, which is not a multiple of ",
+                     directions, " directions"),
+         "give the weights of layer 0 forward, layer 0 reverse, layer 1 forward, ..");
   op.direction = options.bidirectional ? RecurrentDirection::Bidirectional : RecurrentDirection::Forward;
   op.batch_first = options.batch_first;
   const DType t = x.dtype();
@@ -246,7 +248,7 @@ CausalConvResult causal_conv1d(Operand x, Operand w, const CausalConvOptions& op
   Expr context = options.context ? own(at(*options.context))
                                  : g.expand(at(g.constant(Tensor::zeros(Shape({}, t)), at.loc)), before);
   if (context.shape().dims() != before)
-    refuse(concat_text("context is ", context.shape(), " beside w ", filter.shape()));
+    refuse(concat_text("context ", context.shape(), " does not match w ", filter.shape()));
   const Expr all = taps == 1 ? v : g.concat({context, v}, 1, {}, at.loc);
   const Expr by_tap = g.t(at(filter));  // [K, C]
   Expr y;
@@ -256,7 +258,8 @@ CausalConvResult causal_conv1d(Operand x, Operand w, const CausalConvOptions& op
   }
   if (options.bias) {
     const Expr bias = own(at(*options.bias));
-    if (bias.shape().dims() != Dims{channels}) refuse(concat_text("bias is ", bias.shape(), " beside x ", v.shape()));
+    if (bias.shape().dims() != Dims{channels})
+      refuse(concat_text("bias ", bias.shape(), " does not match x ", v.shape()));
     y = g.add(at(y), at(bias));
   }
   if (options.activation) y = g.activation(*options.activation, at(y));

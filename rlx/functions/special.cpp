@@ -26,7 +26,7 @@ void check_floats(const char* function, std::initializer_list<const Expr*> opera
     if (!broadcast_dims(first.shape().dims(), e->shape().dims()))
       throw Error(ErrorCode::ShapeMismatch,
                   concat_text(function, ": operands ", first.shape(), " and ", e->shape(), " do not broadcast"),
-                  "extents from the last on are equal, or one of them is 1");
+                  "extents must be equal or 1, counted from the last axis");
 }
 
 /// x f(y); 0 where x is 0, except that NaN of y stays NaN.

@@ -38,7 +38,7 @@ std::int64_t axis_in(const Term& x, std::int64_t axis, const char* what) {
 std::int64_t extent_in(const Term& x, std::int64_t axis, const char* what) {
   const Dim& d = x.dim(static_cast<int>(axis));
   if (!d.is_static())
-    refuse(x, concat_text(what, ": axis ", axis, " of ", x.shape(), " must have an extent that is a number"),
+    refuse(x, concat_text(what, ": axis ", axis, " of ", x.shape(), " must have a known extent"),
            "bind the symbol first", ErrorCode::Unsupported);
   return d.value();
 }
@@ -46,7 +46,7 @@ Term floats(const Operand& x, const char* what) {
   const Term v(x, what);
   if (is_int(v.dtype()) || v.dtype() == DType::Bool) return v.cast(DType::F32);
   if (!is_float(v.dtype()) || is_storage_only(v.dtype()))
-    refuse(v, concat_text(what, " is of floats, not of ", dtype_name(v.dtype())), {}, ErrorCode::DTypeMismatch);
+    refuse(v, concat_text(what, " needs floats, got ", dtype_name(v.dtype())), {}, ErrorCode::DTypeMismatch);
   return v;
 }
 // The number of elements along `axes` (no axes: all elements), in x's dtype.
@@ -108,7 +108,8 @@ Expr searchsorted(Operand a, Operand v, bool right) {
   const Term sorted(a, "searchsorted");
   Graph& g = sorted.graph();
   if (sorted.rank() != 1)
-    refuse(sorted, concat_text("searchsorted in ", sorted.shape(), "; it is a vector"), {}, ErrorCode::ShapeMismatch);
+    refuse(sorted, concat_text("searchsorted: the sorted values must be a vector, got ", sorted.shape()), {},
+           ErrorCode::ShapeMismatch);
   const Term wanted = sorted.at(building::own_at(g, v, sorted.loc()));
   const std::int64_t n = extent_in(sorted, 0, "searchsorted");
   // NaN is larger than all numbers, as in a sort.
@@ -135,8 +136,8 @@ Expr searchsorted(Operand a, Operand v, bool right) {
 Expr bincount(Operand x, std::int64_t length) {
   const Term v(x, "bincount");
   if (!is_int(v.dtype()))
-    refuse(v, concat_text("bincount of ", v.shape(), ", which are no integers"), {}, ErrorCode::DTypeMismatch);
-  if (length < 0) refuse(v, concat_text("bincount: a length of ", length));
+    refuse(v, concat_text("bincount: x must be integers, got ", v.shape()), {}, ErrorCode::DTypeMismatch);
+  if (length < 0) refuse(v, concat_text("bincount: the length must not be negative, got ", length));
   Graph& g = v.graph();
   const Term flat = v.at(g.reshape(v, {Dim(-1)})).cast(is_index(v.dtype()) ? v.dtype() : DType::I64);
   const Term zeros = v.at(g.expand(v.at(g.scalar(0, DType::I32, v.loc())), {Dim(length)}));
@@ -146,9 +147,9 @@ Expr bincount(Operand x, std::int64_t length) {
 Expr histogram(Operand x, std::int64_t bins, double low, double high) {
   const Term v = floats(x, "histogram");
   if (bins < 1 || bins >= std::numeric_limits<std::int32_t>::max())
-    refuse(v, concat_text("histogram of ", bins, " bins"), "at least 1, and counted in I32");
+    refuse(v, concat_text("histogram: the number of bins is ", bins), "it must be at least 1 and fit in I32");
   if (!(low < high) || !std::isfinite(low) || !std::isfinite(high))
-    refuse(v, concat_text("histogram: no numbers in [", low, ", ", high, "]"));
+    refuse(v, concat_text("histogram: the range [", low, ", ", high, "] is empty or not finite"));
   Graph& g = v.graph();
   Tensor edges = Tensor::zeros(Shape({bins + 1}, v.dtype()));
   for (std::int64_t i = 0; i <= bins; ++i)
@@ -162,8 +163,8 @@ Expr histogram(Operand x, std::int64_t bins, double low, double high) {
 Expr one_hot(Operand x, std::int64_t classes, std::int64_t axis, DType dtype) {
   const Term v(x, "one_hot");
   if (!is_int(v.dtype()))
-    refuse(v, concat_text("one_hot of ", v.shape(), ", which are no integers"), {}, ErrorCode::DTypeMismatch);
-  if (classes < 0) refuse(v, concat_text("one_hot of ", classes, " classes"));
+    refuse(v, concat_text("one_hot: x must be integers, got ", v.shape()), {}, ErrorCode::DTypeMismatch);
+  if (classes < 0) refuse(v, concat_text("one_hot: the number of classes must not be negative, got ", classes));
   const std::int64_t a = building::normalize_axis_at(v.loc(), axis, v.rank() + 1, "one_hot");
   Dims dims(static_cast<std::size_t>(v.rank()) + 1, Dim(1));
   dims[static_cast<std::size_t>(a)] = Dim(classes);
@@ -223,7 +224,8 @@ ExprList meshgrid(const ExprList& vectors, SourceLoc loc) {
   Dims dims;
   for (const Expr& e : vectors) {
     if (e.rank() != 1)
-      refuse(Term(e, loc), concat_text("meshgrid of ", e.shape(), "; it takes vectors"), {}, ErrorCode::ShapeMismatch);
+      refuse(Term(e, loc), concat_text("meshgrid: operands must be vectors, got ", e.shape()), {},
+             ErrorCode::ShapeMismatch);
     dims.push_back(e.dim(0));
   }
   for (std::size_t i = 0; i < vectors.size(); ++i) {
@@ -239,7 +241,7 @@ Expr diag(Operand x, std::int64_t k) {
   const Term v(x, "diag");
   Graph& g = v.graph();
   if (v.rank() != 1 && v.rank() != 2)
-    refuse(v, concat_text("diag of ", v.shape(), "; it takes a vector or a matrix"), {}, ErrorCode::ShapeMismatch);
+    refuse(v, concat_text("diag: x must be a vector or a matrix, got ", v.shape()), {}, ErrorCode::ShapeMismatch);
   constexpr std::int64_t kFar = std::int64_t{1} << 30;
   if (k < -kFar || k > kFar) refuse(v, concat_text("diag: diagonal ", k));
   const std::int64_t n = extent_in(v, 0, "diag");
@@ -267,7 +269,7 @@ Expr outer(Operand a, Operand b) {
 Expr kron(Operand a, Operand b) {
   const Term x(a, "kron"), y = x.at(building::own_at(x.graph(), b, x.loc()));
   if (x.rank() != y.rank())
-    refuse(x, concat_text("kron: ", x.shape(), " and ", y.shape(), " have other ranks"), "reshape one of them",
+    refuse(x, concat_text("kron: ", x.shape(), " and ", y.shape(), " have different ranks"), "reshape one of them",
            ErrorCode::ShapeMismatch);
   Graph& g = x.graph();
   Dims left, right, joined;

@@ -23,10 +23,9 @@ FrameLengths lengths_of(const StftOptions& o, SourceLoc loc, const char* what) {
   const FrameLengths f{o.n_fft, o.hop == 0 ? o.n_fft / 4 : o.hop, o.win_length == 0 ? o.n_fft : o.win_length};
   if (f.n < 1 || f.hop < 1 || f.window < 1)
     fail(loc, ErrorCode::InvalidArgument,
-         concat_text(what, ": n_fft ", f.n, ", hop ", f.hop, ", win_length ", f.window), "each is at least 1");
+         concat_text(what, ": n_fft ", f.n, ", hop ", f.hop, ", win_length ", f.window), "each must be at least 1");
   if (f.window > f.n)
-    fail(loc, ErrorCode::InvalidArgument, concat_text(what, ": a window of ", f.window, " in frames of ", f.n),
-         "n_fft is the longer one");
+    fail(loc, ErrorCode::InvalidArgument, concat_text(what, ": win_length ", f.window, " is larger than n_fft ", f.n));
   return f;
 }
 
@@ -37,7 +36,7 @@ Expr window_in(Graph& g, const StftOptions& o, const FrameLengths& f, DType dtyp
                     : g.constant(Tensor::full(Shape({f.window}, dtype), 1), loc);
   if (w.rank() != 1 || !w.dim(0).is_static(f.window))
     fail(loc, ErrorCode::ShapeMismatch,
-         concat_text(what, ": window ", w.shape(), " is not [win_length] = [", f.window, "]"));
+         concat_text(what, ": the window must be [win_length] = [", f.window, "], got ", w.shape()));
   const std::int64_t low = (f.n - f.window) / 2;
   if (f.window == f.n) return w;
   return g.pad(at(w), {low}, {f.n - f.window - low}, at(g.constant(Tensor::zeros(Shape({}, dtype)), loc)));
@@ -56,8 +55,8 @@ Expr with_borders(Expr x, std::int64_t border, StftPad mode, SourceLoc loc, cons
   const std::int64_t least = mode == StftPad::Reflect ? border + 1 : 1;
   if (n.is_static() && n.value() < least)
     fail(loc, ErrorCode::ShapeMismatch,
-         concat_text(what, ": a signal ", x.shape(), " has no ", border, " samples to mirror at its ends"),
-         "take center = false, zeros around it, or a smaller n_fft");
+         concat_text(what, ": the signal ", x.shape(), " is too short for padding by ", border, " mirrored samples"),
+         "use center = false, padding with zeros, or a smaller n_fft");
   if (mode == StftPad::Edge) {
     Dims dims = x.shape().dims();
     dims.back() = border;
@@ -93,8 +92,9 @@ Expr frames_of(const Expr& x, std::int64_t n, std::int64_t hop, SourceLoc loc, c
   const At at{loc};
   const Dim extent = x.dim(-1);
   if (extent.is_static() && extent.value() < n)
-    fail(loc, ErrorCode::ShapeMismatch, concat_text(what, ": a signal ", x.shape(), " is shorter than a frame of ", n),
-         "take shorter frames, or pad the signal");
+    fail(loc, ErrorCode::ShapeMismatch,
+         concat_text(what, ": the signal ", x.shape(), " is shorter than a frame of ", n),
+         "use a smaller n_fft, or pad the signal");
   const Dim frames = floordiv(extent - n, hop) + 1;
   if (n % hop != 0 || n / hop > kMostParts) {
     ops::Gather op;
@@ -147,7 +147,7 @@ Expr stft(Operand signal, const StftOptions& options) {
   constexpr const char* kName = "stft";
   const SourceLoc loc = signal.loc();
   if (signal.is_scalar() || signal.expr().rank() < 1)
-    fail(loc, ErrorCode::ShapeMismatch, "stft: a scalar is no signal", "give it [.., T]");
+    fail(loc, ErrorCode::ShapeMismatch, "stft: the signal must have at least one axis", "give a signal [.., T]");
   Graph& g = signal.expr().graph();
   const At at{loc};
   const FrameLengths f = lengths_of(options, loc, kName);
@@ -167,18 +167,19 @@ Expr istft(Operand spectrum, const StftOptions& options, std::optional<std::int6
   constexpr const char* kName = "istft";
   const SourceLoc loc = spectrum.loc();
   if (spectrum.is_scalar() || spectrum.expr().rank() < 2 || !is_complex(spectrum.expr().dtype()))
-    fail(loc, ErrorCode::ShapeMismatch, "istft: a spectrum is complex [.., frequencies, frames]");
+    fail(loc, ErrorCode::ShapeMismatch, "istft: the spectrum must be complex [.., frequencies, frames]");
   Graph& g = spectrum.expr().graph();
   const At at{loc};
   const FrameLengths f = lengths_of(options, loc, kName);
   const Expr x = last_two_exchanged(own_at(g, spectrum, loc), loc);
   const std::int64_t frequencies = options.onesided ? f.n / 2 + 1 : f.n;
   if (!x.dim(-1).is_static(frequencies))
-    fail(
-        loc, ErrorCode::ShapeMismatch,
-        concat_text(kName, ": ", spectrum.expr().shape(), " has not the ", frequencies, " frequencies of n_fft ", f.n));
-  if (x.dim(-2).is_static(0)) fail(loc, ErrorCode::ShapeMismatch, concat_text(kName, ": there are no frames"));
-  if (length && *length < 1) fail(loc, ErrorCode::InvalidArgument, concat_text(kName, ": a length of ", *length));
+    fail(loc, ErrorCode::ShapeMismatch,
+         concat_text(kName, ": the spectrum ", spectrum.expr().shape(), " must have ", frequencies,
+                     " frequencies for n_fft ", f.n));
+  if (x.dim(-2).is_static(0)) fail(loc, ErrorCode::ShapeMismatch, concat_text(kName, ": the spectrum has no frames"));
+  if (length && *length < 1)
+    fail(loc, ErrorCode::InvalidArgument, concat_text(kName, ": the length must be at least 1, got ", *length));
   const FftNorm norm = options.normalized ? FftNorm::Ortho : FftNorm::Backward;
   const Expr frames = options.onesided ? irfft(at(x), Dim(f.n), -1, norm) : ifft(at(x), {}, -1, norm);
   const Expr window = window_in(g, options, f, real_dtype(x.dtype()), loc, kName);

@@ -21,8 +21,9 @@ class Term {
   /// The operand of a call. A number is refused, since it belongs to no graph. `what` names the function in errors.
   Term(const Operand& x, const char* what) : value_(x.expr()), loc_(x.loc()) {
     if (x.is_scalar())
-      throw Error(ErrorCode::InvalidArgument, std::string(what) + ": the first operand is a number",
-                  "give a value of a graph: g.scalar(..)");
+      throw Error(ErrorCode::InvalidArgument,
+                  std::string(what) + ": the first operand must be a value of a graph, got a number",
+                  "make the number a value: g.scalar(x)");
   }
   operator Operand() const { return Operand(value_, loc_); }  // NOLINT(implicit)
   operator Expr() const { return value_; }                    // NOLINT(implicit)

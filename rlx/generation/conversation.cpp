@@ -13,7 +13,7 @@ std::int64_t answer_room(std::int64_t context, std::int64_t max_new_tokens) {
 
 std::size_t drop_oldest_turns(std::vector<ChatMessage>& messages, std::int64_t limit,
                               const std::function<std::int64_t(std::span<const ChatMessage>)>& tokens) {
-  if (!tokens) throw Error(ErrorCode::InvalidArgument, "drop_oldest_turns: nothing counts tokens (an empty function)");
+  if (!tokens) throw Error(ErrorCode::InvalidArgument, "drop_oldest_turns: the function that counts tokens is empty");
   const auto first = std::find_if(messages.begin(), messages.end(),
                                   [](const ChatMessage& m) { return m.role != "system" && m.role != "developer"; });
   const auto begin = first - messages.begin();

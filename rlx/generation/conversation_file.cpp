@@ -93,7 +93,7 @@ void check_room(const KvCache& cache, const KvPages& held, std::int64_t count) {
   const auto pages = static_cast<std::int64_t>(held.pages.size());
   if (count < 0 || count > pages * cache.page())
     throw Error(ErrorCode::InvalidArgument,
-                concat_text(pages, " pages of ", cache.page(), " tokens do not hold those of ", count, " tokens"));
+                concat_text(pages, " pages of ", cache.page(), " tokens cannot hold ", count, " tokens"));
   for (const PageId page : held.pages)
     (void)detail::checked_index("page", page, static_cast<std::size_t>(cache.pages()));
   const KvWindows* windows = cache.windows();
@@ -103,7 +103,7 @@ void check_room(const KvCache& cache, const KvPages& held, std::int64_t count) {
       count > (held.window_first + last) * windows->page())
     throw Error(ErrorCode::InvalidArgument,
                 concat_text(last, " pages of ", windows->page(), " tokens from page ", held.window_first,
-                            " on do not hold the windows behind ", count, " tokens"));
+                            " on do not hold the sliding windows after ", count, " tokens"));
   for (const PageId page : held.window_pages)
     (void)detail::checked_index("page", page, static_cast<std::size_t>(windows->pages()));
 }
@@ -143,19 +143,19 @@ void save_conversation(const std::string& path, const DecoderModel& model, const
   check_room(model.cache(), pages, cached);
   if (cached > static_cast<std::int64_t>(conversation.tokens.size()))
     throw Error(ErrorCode::InvalidArgument, concat_text("a conversation of ", conversation.tokens.size(),
-                                                        " tokens cannot have keys and values of ", cached));
+                                                        " tokens cannot have a number of keys and values of ", cached));
   const BegunAnswer& answer = conversation.answer;
   if (answer.tokens < 0 || answer.tokens > static_cast<std::int64_t>(conversation.tokens.size()) ||
       (answer.surprise_limit && !std::isfinite(*answer.surprise_limit)))
     throw Error(ErrorCode::InvalidArgument,
                 concat_text("a conversation of ", conversation.tokens.size(), " tokens cannot end with an answer of ",
-                            answer.tokens, ", of the surprise ", answer.surprise_limit.value_or(0)));
+                            answer.tokens, " tokens and a Mirostat surprise of ", answer.surprise_limit.value_or(0)));
   const KvWindows* windows = model.cache().windows();
   const std::int64_t first = windows ? std::min(pages.window_first * windows->page(), cached) : 0;
   const std::string head = head_text(model, conversation, cached, first);
   if (head.size() > std::size_t{1} << 30)
     throw Error(ErrorCode::InvalidArgument,
-                concat_text("the messages of a conversation are ", head.size(), " bytes: at most 2^30 can be saved"));
+                concat_text("the messages of a conversation have ", head.size(), " bytes; at most 2^30 can be saved"));
   OutputFile file(path);
   std::string fixed(kConversationMagic);
   append_number(fixed, first == 0 ? 1 : kConversationVersion, 4);
@@ -214,7 +214,7 @@ struct ConversationFile::Impl {
     const std::string_view text = file.text();
     const std::string_view bytes = text.substr(at, size);
     if (checksum_of(bytes) != text.substr(at + size, kChecksumBytes))
-      fail(concat_text(what, " are not what was saved: their checksum is another"));
+      fail(concat_text(what, " are damaged: their checksum differs from the saved one"));
     at += size + kChecksumBytes;
     return bytes;
   }
@@ -222,15 +222,15 @@ struct ConversationFile::Impl {
   std::string_view head() const {
     const std::string_view text = file.text();
     if (text.size() < kFixedBytes || !text.starts_with(kConversationMagic))
-      fail("this is no saved conversation", "`rlx generate --save-state FILE` and /save of `rlx chat` write them");
+      fail("this is not a saved conversation", "`rlx generate --save-state FILE` and /save of `rlx chat` write them");
     if (const std::uint64_t version = number_at(text, 8, 4); version != 1 && version != kConversationVersion)
-      fail(concat_text("a saved conversation of version ", version, ", this program knows version ",
+      fail(concat_text("a saved conversation of version ", version, "; this program reads version ",
                        kConversationVersion));
     const std::uint64_t size = number_at(text, 12, 4);
     if (size > text.size() - kFixedBytes || text.size() - kFixedBytes - size < kChecksumBytes) cut_short();
     const std::size_t end = kFixedBytes + static_cast<std::size_t>(size);
     if (checksum_of(text.substr(0, end)) != text.substr(end, kChecksumBytes))
-      fail("its head is not what was saved: the checksum is another");
+      fail("its header is damaged: its checksum differs from the saved one");
     return text.substr(kFixedBytes, static_cast<std::size_t>(size));
   }
   [[noreturn]] void cut_short() const { fail(concat_text("the file is cut short: it has ", file.size(), " bytes")); }
@@ -249,8 +249,8 @@ struct ConversationFile::Impl {
       misfit("a cache of", text("cache"), cache_type(model),
              concat_text("load the model with a cache of ", text("cache")));
     if (text("products") != matmul_precision_name(model.options().matmul_precision))
-      misfit("products", text("products"), matmul_precision_name(model.options().matmul_precision),
-             concat_text("load the model with products ", text("products")));
+      misfit("matmul precision", text("products"), matmul_precision_name(model.options().matmul_precision),
+             concat_text("load the model with matmul precision ", text("products")));
     // Unchanged source files need not be read again.
     const std::string sources = model.sources_fingerprint().text();
     if ((text("sources") != sources || sources == Fingerprint().text()) &&
@@ -266,31 +266,31 @@ struct ConversationFile::Impl {
     check_model(root, model);
     const std::int64_t tokens = root.get_int("tokens");
     cached = root.get_int("cached");
-    if (tokens < 0 || cached < 0 || cached > tokens) fail("its numbers of tokens are none");
+    if (tokens < 0 || cached < 0 || cached > tokens) fail("its token counts are not valid");
     if (tokens > model.context())
       throw Error(ErrorCode::InvalidArgument,
                   concat_text(file.path(), " has ", tokens, " tokens, but the model was loaded with a context of ",
                               model.context()),
-                  "load the model with a larger one");
+                  "load the model with a larger context");
     const std::vector<CacheState> states = cache_states(model);
     const std::vector<JsonValue> saved = root.at("states").elements("states");
-    if (saved.size() != states.size()) fail("it has another number of states than the model");
+    if (saved.size() != states.size()) fail("it does not have as many states as the model");
     std::size_t at = kFixedBytes + text.size() + kChecksumBytes;
     std::size_t end = at + static_cast<std::size_t>(tokens) * 4 + kChecksumBytes;
     for (std::size_t i = 0; i < states.size(); ++i) {
       if (saved[i].get_string("name") != states[i].name ||
           saved[i].get_int("row_bytes") != static_cast<std::int64_t>(states[i].bytes))
-        fail(concat_text("its state ", i, " is not the model's ", states[i].name));
+        fail(concat_text("its state ", i, " does not match the model's state ", states[i].name));
       const std::int64_t from = saved[i].find("first") ? saved[i].get_int("first") : 0;
       const bool may = model.config().layers.at(layer_of(states[i].name)).window != 0;
       if (from < 0 || from > cached || (from != 0 && !may))
-        fail(concat_text("its rows of ", states[i].name, " begin nowhere"));
+        fail(concat_text("the rows of ", states[i].name, " begin at a token that is not valid"));
       firsts.push_back(from);
       first = std::max(first, from);
       end += static_cast<std::size_t>(cached - from) * states[i].bytes + kChecksumBytes;
     }
     if (file.size() < end) cut_short();
-    if (file.size() > end) fail(concat_text("there are ", file.size() - end, " bytes too many at its end"));
+    if (file.size() > end) fail(concat_text("the file has ", file.size() - end, " extra bytes at its end"));
     const std::string_view ids = section(at, static_cast<std::size_t>(tokens) * 4, "its tokens");
     for (std::size_t i = 0; i < ids.size(); i += 4) {
       const auto id = static_cast<TokenId>(static_cast<std::uint32_t>(number_at(ids, i, 4)));
@@ -300,12 +300,13 @@ struct ConversationFile::Impl {
     rows_at = at;
     for (std::size_t i = 0; i < states.size(); ++i)
       (void)section(at, static_cast<std::size_t>(cached - firsts[i]) * states[i].bytes,
-                    concat_text("its rows of ", states[i].name));
+                    concat_text("the rows of ", states[i].name));
     if (const KvWindows* w = model.cache().windows()) window = w->window();
     usable = restores(cached) ? cached : 0;
     if (const std::optional<JsonValue> answer = root.find("answer")) {
       conversation.answer.tokens = answer->get_int("tokens");
-      if (conversation.answer.tokens < 0 || conversation.answer.tokens > tokens) fail("its answer has no such length");
+      if (conversation.answer.tokens < 0 || conversation.answer.tokens > tokens)
+        fail("its answer is longer than its text");
       if (answer->find("surprise_limit")) conversation.answer.surprise_limit = answer->get_number("surprise_limit");
     }
     for (const JsonValue& m : root.at("messages").elements("messages"))
@@ -341,13 +342,13 @@ void ConversationFile::restore(DecoderModel& model, const KvPages& pages, std::i
   const Impl& saved = impl();
   check_room(model.cache(), pages, count);
   if (count > saved.cached)
-    throw Error(ErrorCode::InvalidArgument,
-                concat_text(saved.file.path(), " has keys and values of ", saved.cached, " tokens, not of ", count));
+    throw Error(ErrorCode::InvalidArgument, concat_text(saved.file.path(), " has keys and values for ", saved.cached,
+                                                        " tokens, but ", count, " were asked for"));
   if (!saved.restores(count))
     throw Error(ErrorCode::InvalidArgument,
-                concat_text(saved.file.path(), " has windows from token ", saved.first, " on, which the ", count,
-                            " first tokens cannot go on with"),
-                "restore as many as it has, or run the text again");
+                concat_text(saved.file.path(), " has sliding windows from token ", saved.first, " on, so the first ",
+                            count, " tokens alone cannot be continued"),
+                "restore all tokens of the file, or run the text again");
   std::size_t at = saved.rows_at, state = 0;
   for (const CacheState& s : cache_states(model)) {
     const char* rows = saved.file.text().data() + at;
@@ -371,8 +372,8 @@ Conversation load_conversation(const std::string& path, DecoderModel& model, std
   if (model.length(sequence) != 0)
     throw Error(ErrorCode::InvalidArgument,
                 concat_text("sequence ", sequence, " has ", model.length(sequence),
-                            " tokens and cannot begin with those of a file"),
-                "truncate it to none");
+                            " tokens, so a saved conversation cannot be restored into it"),
+                "truncate the sequence to 0 tokens first");
   const ConversationFile file = ConversationFile::open(path, model);
   model.cache().append(sequence, file.cached());
   try {

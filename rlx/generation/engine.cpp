@@ -83,8 +83,8 @@ struct Request {
       (void)said(other, token);
     }
     if (grammar && grammar->must_end())
-      throw Error(ErrorCode::InvalidArgument, "the answer is a whole text of its grammar: nothing can follow",
-                  "go on without the grammar, or begin a new answer");
+      throw Error(ErrorCode::InvalidArgument, "the grammar of the answer is complete: no token can follow",
+                  "continue without the grammar, or begin a new answer");
     if (stops.found()) stops = StopStrings(options.stop);
     StopStrings held = stops;
     shown = held.push(grammar ? AnswerGrammar(*grammar).flush() : other ? other->flush() : std::string());
@@ -459,8 +459,8 @@ struct Engine::Impl {
 
   PrefixCache& saved_prefixes() {
     if (!prefixes)
-      throw Error(ErrorCode::InvalidArgument, "an engine without a prefix cache has no conversations to save or load",
-                  "EngineOptions::prefix_cache");
+      throw Error(ErrorCode::InvalidArgument, "an engine without a prefix cache cannot save or load conversations",
+                  "set EngineOptions::prefix_cache");
     return *prefixes;
   }
   std::int64_t save(const std::string& path, const Conversation& conversation) {
@@ -490,9 +490,10 @@ struct Engine::Impl {
     KvPages& held = pages.held;
     held.pages.reserve(static_cast<std::size_t>(count));
     if (!make_room(count))
-      throw Error(ErrorCode::OutOfMemory,
-                  concat_text(path, " needs ", count, " pages of the cache, ", model.cache().free_pages(), " are free"),
-                  "end requests, or load the model with more pages");
+      throw Error(
+          ErrorCode::OutOfMemory,
+          concat_text(path, " needs ", count, " pages of the KV cache, but ", model.cache().free_pages(), " are free"),
+          "end requests, or load the model with more pages");
     for (std::int64_t i = 0; i < count; ++i) held.pages.push_back(*cache.pool().alloc());
     if (windows && count != 0) {
       held.window_first = windows->first_needed(count * page);
@@ -502,10 +503,10 @@ struct Engine::Impl {
       for (std::int64_t i = 0; i < needed; ++i) {
         const std::optional<PageId> free = windows->pool().alloc();
         if (!free)
-          throw Error(
-              ErrorCode::OutOfMemory,
-              concat_text(path, " needs ", needed, " pages of the cache of layers with a window, ", i, " are free"),
-              "end requests, or load the model for more sequences");
+          throw Error(ErrorCode::OutOfMemory,
+                      concat_text(path, " needs ", needed,
+                                  " pages of the KV cache of layers with sliding windows, but ", i, " are free"),
+                      "end requests, or load the model for more sequences");
         held.window_pages.push_back(*free);
       }
     }
@@ -571,7 +572,7 @@ RequestId Engine::submit(std::span<const TokenId> prompt, const GenerationOption
     throw Error(ErrorCode::InvalidArgument, std::move(message), std::move(hint));
   };
   const auto size = static_cast<std::int64_t>(prompt.size());
-  if (size == 0) refuse("a prompt has no tokens", "begin with the tokeniser's begin-of-text token");
+  if (size == 0) refuse("the prompt has no tokens", "begin with the BOS token of the tokeniser");
   for (std::size_t i = 0; i < prompt.size(); ++i)
     if (prompt[i] < 0 || prompt[i] >= e.model.config().vocab_size)
       refuse(concat_text("token ", i, " of the prompt is ", prompt[i], ", but the model has ids 0 to ",
@@ -583,23 +584,25 @@ RequestId Engine::submit(std::span<const TokenId> prompt, const GenerationOption
         "shorten it, or load the model with a larger context");
   for (std::size_t s = 0; s < e.running.size(); ++s)
     if (const std::int64_t held = e.running[s] ? 0 : e.model.length(static_cast<std::int64_t>(s)); held != 0)
-      refuse(concat_text("sequence ", s, " of the model has ", held, " tokens of runs outside the engine"),
-             "reset() the model first");
+      refuse(concat_text("sequence ", s, " of the model has ", held, " tokens from runs outside of the engine"),
+             "call reset() of the model first");
   if (options.max_new_tokens < 0)
-    refuse(concat_text("max_new_tokens is ", options.max_new_tokens), "0 means until the context is full");
+    refuse(concat_text("max_new_tokens must be 0 or more, got ", options.max_new_tokens),
+           "0: generate until the context is full");
   for (const TokenId id : options.stop_tokens)
     if (id < 0 || id >= e.model.config().vocab_size)
-      refuse(concat_text("stop token ", id, " is none of the model's, which has ids 0 to ",
+      refuse(concat_text("stop token ", id, " is not a token of the model, which has ids 0 to ",
                          e.model.config().vocab_size - 1));
-  if (!e.tokenizer && !options.stop.empty()) refuse("stop strings need a tokeniser");
+  if (!e.tokenizer && !options.stop.empty()) refuse("stop strings need a tokeniser, but the engine has none");
   const std::vector<std::string>& adapters = e.model.adapters();
   const auto adapter = std::find(adapters.begin(), adapters.end(), options.adapter);
   if (adapter == adapters.end() && !options.adapter.empty())
     refuse(concat_text("no adapter called '", options.adapter, "' is loaded"),
            adapters.empty()
-               ? "DecoderOptions::adapters loads some with the model"
+               ? "load adapters with the model: DecoderOptions::adapters"
                : did_you_mean(options.adapter, adapters, concat_text("known are ", quoted_names(adapters))));
-  if (!e.tokenizer && options.grammar) refuse("a grammar needs a tokeniser", "give the engine that of its model");
+  if (!e.tokenizer && options.grammar)
+    refuse("a grammar needs a tokeniser, but the engine has none", "give the engine the tokeniser of its model");
   Request r{e.next_id, options, Sampler(options.sampling), std::nullopt, StopStrings(options.stop)};
   r.prompt = size;
   if (options.grammar)
@@ -612,7 +615,7 @@ RequestId Engine::submit(std::span<const TokenId> prompt, const GenerationOption
   const BegunAnswer& begun = options.begun;
   if (begun.tokens < 0 || begun.tokens > size || (begun.surprise_limit && !std::isfinite(*begun.surprise_limit)))
     refuse(concat_text("a prompt of ", size, " tokens cannot end with an answer of ", begun.tokens,
-                       ", of the surprise ", begun.surprise_limit.value_or(0)));
+                       " tokens and a Mirostat surprise of ", begun.surprise_limit.value_or(0)));
   if (begun.tokens > 0) r.go_on(prompt.last(static_cast<std::size_t>(begun.tokens)));
   e.requests.push_back(std::move(r));
   return e.next_id++;
@@ -660,8 +663,9 @@ DecoderModel& Engine::idle_model() {
   Impl& e = impl();
   const Impl::Busy mine(e);
   if (!e.requests.empty())
-    throw Error(ErrorCode::InvalidArgument, concat_text("the model has ", e.requests.size(), " requests to answer"),
-                "let the engine end them, or cancel them");
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text("the engine still has ", e.requests.size(), " unfinished requests"),
+                "wait for them, or cancel them");
   if (e.prefixes) (void)e.prefixes->evict(e.prefixes->num_pages());
   return e.model;
 }

@@ -27,7 +27,7 @@ Grammar Grammar::from_rules(const GrammarRules& rules) {
 }
 
 const std::shared_ptr<const Automaton>& Grammar::automaton() const {
-  if (automaton_ == nullptr) throw Error(ErrorCode::InvalidArgument, "a Grammar that was moved from");
+  if (automaton_ == nullptr) throw Error(ErrorCode::InvalidArgument, "a Grammar was used after it was moved from");
   return automaton_;
 }
 
@@ -113,7 +113,7 @@ bool GrammarMatcher::accept_bytes(std::string_view bytes) {
 void GrammarMatcher::rewind(std::size_t count) {
   if (count > history_.size()) {
     throw Error(ErrorCode::InvalidArgument,
-                concat_text("cannot forget ", count, " tokens of a sequence of ", history_.size()));
+                concat_text("cannot rewind ", count, " tokens of a sequence of ", history_.size()));
   }
   if (count == 0) return;
   config_ = history_[history_.size() - count];

@@ -113,7 +113,7 @@ class SchemaCompiler {
     const SchemaValue& first = *c.patterns[0];
     for (const SchemaValue* p : c.patterns)
       if (p->text != first.text || is_format(*p) != is_format(first))
-        p->fail(ErrorCode::Unsupported, "several patterns or formats for one string", "keep one of them");
+        p->fail(ErrorCode::Unsupported, "a string has several patterns or formats", "keep one of them");
     std::string_view text = first.text;
     if (is_format(first)) {
       text = schema_format_pattern(first.text);
@@ -123,8 +123,8 @@ class SchemaCompiler {
     }
     SchemaPattern regex(text, first.pointer);
     if (!regex.limit_length(c.min_length, c.max_length)) {
-      first.fail(ErrorCode::Unsupported, "minLength and maxLength beside this pattern cannot become a grammar",
-                 "say the length in the pattern: ^(?:...){m,n}$");
+      first.fail(ErrorCode::Unsupported, "minLength and maxLength together with this pattern cannot become a grammar",
+                 "give the length in the pattern: ^(?:...){m,n}$");
     }
     return regex;
   }
@@ -132,7 +132,7 @@ class SchemaCompiler {
 
   ExprId array(const SchemaCase& c, const SchemaValue& where) {
     if (c.min_items > c.max_items) return rules_.never();
-    if (c.prefix.size() > kMaxPrefix) where.fail(ErrorCode::Unsupported, "prefixItems of more than 1000 schemas");
+    if (c.prefix.size() > kMaxPrefix) where.fail(ErrorCode::Unsupported, "prefixItems has more than 1000 schemas");
     const auto prefix = static_cast<std::uint32_t>(c.prefix.size());
     const ExprId item = value(c.items);
     const ExprId next = rules_.sequence({json_.comma(), item});
@@ -164,7 +164,8 @@ class SchemaCompiler {
     std::set<std::string_view> known;
     const auto add = [&](const std::string& name, const Schemas& schemas) {
       if (!known.insert(name).second) return;
-      if (name.size() > kMaxNameLength) where.fail(ErrorCode::Unsupported, "a property whose name has over 500 bytes");
+      if (name.size() > kMaxNameLength)
+        where.fail(ErrorCode::Unsupported, "the name of a property has more than 500 bytes");
       names.push_back(code_points_of(name));
       members.push_back(
           {rules_.sequence({json_.quoted(name), json_.colon(), value(schemas)}), required.count(name) != 0});
@@ -181,8 +182,8 @@ class SchemaCompiler {
   ExprId at_least(const SchemaCase& c, const std::vector<Member>& members, std::uint32_t num_required,
                   std::vector<std::u32string> names, const SchemaValue& where) {
     if (!members.empty() && (c.min_properties != 1 || num_required != 0)) {
-      where.fail(ErrorCode::Unsupported, "minProperties beside properties cannot become a grammar",
-                 "name those that are required");
+      where.fail(ErrorCode::Unsupported, "minProperties together with properties cannot become a grammar",
+                 "list the required properties instead");
     }
     return members_in_order(members, other_members(c, std::move(names)), c.min_properties);
   }

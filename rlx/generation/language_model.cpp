@@ -86,7 +86,8 @@ MatmulPrecision matmul_precision_named(std::string_view name, const std::string&
   if (name == "auto") return usual_matmul_precision(path);
   for (const MatmulPrecision p : {MatmulPrecision::Exact, MatmulPrecision::BF16, MatmulPrecision::Int8})
     if (matmul_precision_name(p) == name) return p;
-  throw Error(ErrorCode::InvalidArgument, concat_text("products '", name, "' is none of auto, exact, bf16 and int8"));
+  throw Error(ErrorCode::InvalidArgument,
+              concat_text("matmul precision '", name, "' is not one of auto, exact, bf16 and int8"));
 }
 
 void set_cache_type(DecoderOptions& options, std::string_view name) {
@@ -101,8 +102,8 @@ void set_cache_type(DecoderOptions& options, std::string_view name) {
     options.cache_scheme = scheme;
     return;
   }
-  throw Error(ErrorCode::InvalidArgument, concat_text("keys and values cannot be kept as '", name, "'"),
-              "f32, bf16, f16, q8_0 and q4_0 are usual");
+  throw Error(ErrorCode::InvalidArgument, concat_text("the KV cache cannot have the type '", name, "'"),
+              "use f32, bf16, f16, q8_0 or q4_0");
 }
 
 bool is_gguf_path(const std::string& path) { return is_file(path); }
@@ -110,10 +111,9 @@ bool is_gguf_path(const std::string& path) { return is_file(path); }
 LanguageModel load_language_model(const std::string& path, const DecoderOptions& options, const Session& session) try {
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored))
-    throw Error(
-        ErrorCode::NotFound, concat_text("there is no file or folder \"", path, "\""),
-        "give a GGUF file, or a Hugging Face folder with config.json, *.safetensors and tokenizer.json; names of "
-        "models on a hub are not fetched");
+    throw Error(ErrorCode::NotFound, concat_text("there is no file or folder \"", path, "\""),
+                "give a GGUF file, or a Hugging Face folder with config.json, *.safetensors and tokenizer.json; models "
+                "are not downloaded by name");
   LanguageModel m = is_gguf_path(path) ? load_gguf(path, options, session) : load_folder(path, options, session);
   StopRequest::check();
   return m;

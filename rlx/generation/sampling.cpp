@@ -28,7 +28,7 @@ struct RanksBefore {
   throw Error(Diagnostic{ErrorCode::InvalidArgument, std::move(message), "sampling", std::move(hint)});
 }
 void check_option(bool good, std::string_view name, double value, std::string_view wanted) {
-  if (!good) refuse_sampling(concat_text(name, " is ", value, ", and must be ", wanted));
+  if (!good) refuse_sampling(concat_text(name, " is ", value, ", but must be ", wanted));
 }
 
 }  // namespace
@@ -51,11 +51,11 @@ std::vector<SamplingStep> parse_sampling_order(std::string_view text) {
     text.remove_prefix(std::min(text.size(), word.size() + 1));
     const auto found = std::find(names.begin(), names.end(), word);
     if (found == names.end())
-      refuse_sampling(concat_text("'", word, "' is no step of sampling"),
+      refuse_sampling(concat_text("'", word, "' is not a sampling step"),
                       did_you_mean(word, names, quoted_names(names)));
     const auto step = static_cast<SamplingStep>(found - names.begin());
     if (std::find(steps.begin(), steps.end(), step) != steps.end())
-      refuse_sampling(concat_text("'", word, "' stands twice in the order of sampling"));
+      refuse_sampling(concat_text("'", word, "' is listed twice in the sampling order"));
     steps.push_back(step);
   }
   return steps;
@@ -120,7 +120,7 @@ Sampler::Sampler(SamplingOptions options) : options_(std::move(options)) {
   for (std::size_t i = 0; i < o.order.size(); ++i)
     if (std::find(o.order.begin(), o.order.begin() + static_cast<std::ptrdiff_t>(i), o.order[i]) !=
         o.order.begin() + static_cast<std::ptrdiff_t>(i))
-      refuse_sampling(concat_text("'", sampling_step_name(o.order[i]), "' stands twice in the order of sampling"));
+      refuse_sampling(concat_text("'", sampling_step_name(o.order[i]), "' is listed twice in the sampling order"));
   std::sort(options_.dry_breakers.begin(), options_.dry_breakers.end());
   surprise_limit_ = 2 * static_cast<double>(o.mirostat_tau);
 }
@@ -137,14 +137,15 @@ void Sampler::accept(std::span<const TokenId> tokens) {
 }
 void Sampler::rewind(std::size_t count) {
   if (count > sequence_.size())
-    refuse_sampling(concat_text("a sequence of ", sequence_.size(), " tokens cannot forget ", count));
-  if (count > 0 && options_.mirostat != 0) refuse_sampling("Mirostat cannot unlearn tokens", "start a new sequence");
+    refuse_sampling(concat_text("a sequence of ", sequence_.size(), " tokens cannot be rewound by ", count));
+  if (count > 0 && options_.mirostat != 0) refuse_sampling("Mirostat cannot be rewound", "start a new sequence");
   sequence_.resize(sequence_.size() - count);
   surprise_.reset();
 }
 void Sampler::return_to(const Mark& mark) {
   if (mark.size > sequence_.size())
-    refuse_sampling(concat_text("a sequence of ", sequence_.size(), " tokens has none of a mark at ", mark.size));
+    refuse_sampling(
+        concat_text("a sequence of ", sequence_.size(), " tokens cannot go back to a mark at ", mark.size, " tokens"));
   sequence_.resize(mark.size);
   surprise_limit_ = mark.surprise_limit;
   surprise_.reset();
@@ -155,7 +156,7 @@ void Sampler::return_to(const Mark& mark) {
 void Sampler::collect(std::span<const float> logits, std::span<const std::uint32_t> mask) {
   if (!mask.empty() && mask.size() != (logits.size() + 31) / 32)
     refuse_sampling(concat_text("a mask of ", mask.size(), " words does not fit ", logits.size(), " tokens"),
-                    concat_text("it has a bit for each token: ", (logits.size() + 31) / 32, " words"));
+                    concat_text("the mask needs one bit for each token: ", (logits.size() + 31) / 32, " words"));
   candidates_.clear();
   candidates_.reserve(logits.size());
   for (std::size_t v = 0; v < logits.size(); ++v) candidates_.push_back({logits[v], static_cast<TokenId>(v)});
@@ -172,7 +173,7 @@ void Sampler::collect(std::span<const float> logits, std::span<const std::uint32
     if (allowed && c.logit > -kInf) candidates_[kept++] = c;
   }
   candidates_.resize(kept);
-  if (kept == 0) refuse_sampling("no token can follow: each is forbidden or has a logit of -infinity");
+  if (kept == 0) refuse_sampling("no token can be sampled: each is masked or has a logit of -infinity");
   sorted_ = false;
 }
 

@@ -15,15 +15,17 @@ std::vector<bool> flags(std::span<const TokenId> ids, std::size_t size, std::str
   std::vector<bool> out(size);
   for (const TokenId id : ids) {
     if (id < 0 || static_cast<std::size_t>(id) >= size)
-      throw Error(ErrorCode::InvalidArgument, concat_text(what, " token ", id, " of a vocabulary of ", size));
+      throw Error(ErrorCode::InvalidArgument,
+                  concat_text(what, " token ", id, " is not in the vocabulary of ", size, " tokens"));
     out[static_cast<std::size_t>(id)] = true;
   }
   return out;
 }
 
 std::vector<bool> allowed_tokens(const TokenBytes& tokens) {
-  if (tokens.bytes.empty()) throw Error(ErrorCode::InvalidArgument, "a vocabulary without tokens");
-  if (tokens.bytes.size() > std::size_t{1} << 30) throw Error(ErrorCode::Unsupported, "more than 2^30 tokens");
+  if (tokens.bytes.empty()) throw Error(ErrorCode::InvalidArgument, "the vocabulary has no tokens");
+  if (tokens.bytes.size() > std::size_t{1} << 30)
+    throw Error(ErrorCode::Unsupported, "the vocabulary has more than 2^30 tokens");
   const std::vector<bool> special = flags(tokens.special, tokens.bytes.size(), "special");
   const std::vector<bool> end = flags(tokens.end, tokens.bytes.size(), "end");
   std::vector<bool> out(tokens.bytes.size());
@@ -94,7 +96,7 @@ TokenTrie::Impl::Impl(TokenBytes t)
 TokenTrie::TokenTrie(TokenBytes tokens) : impl_(std::make_shared<const Impl>(std::move(tokens))) {}
 
 const TokenTrie::Impl& TokenTrie::impl() const {
-  if (impl_ == nullptr) throw Error(ErrorCode::InvalidArgument, "a TokenTrie that was moved from");
+  if (impl_ == nullptr) throw Error(ErrorCode::InvalidArgument, "a TokenTrie was used after it was moved from");
   return *impl_;
 }
 

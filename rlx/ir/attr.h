@@ -202,7 +202,8 @@ class OpBox {
   OpBox(Op op) : kind_(Op::kind), data_(std::make_shared<const Op>(std::move(op))) {}  // NOLINT(implicit)
   /// From attributes made by make_default_op(kind). InvalidArgument for null.
   OpBox(OpKind kind, std::shared_ptr<const void> data) : kind_(kind), data_(std::move(data)) {
-    if (!data_) throw Error(ErrorCode::InvalidArgument, "an op without attributes", "make them with make_default_op");
+    if (!data_)
+      throw Error(ErrorCode::InvalidArgument, "the op has no attributes", "create the op with make_default_op");
   }
 
   OpKind kind() const { return kind_; }

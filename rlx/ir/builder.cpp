@@ -70,7 +70,7 @@ Expr DeclaredShape::check(Expr e) const {
     throw Error(Diagnostic{
         ErrorCode::ShapeMismatch,
         concat_text(op_text_name(e.graph().node(e.value().node).op), ": inferred ", e.shape(), ", declared ", *shape_),
-        node_where(e.graph(), e.value().node), "drop the declared shape or correct it"});
+        node_where(e.graph(), e.value().node), "remove or correct the declared shape"});
   return e;
 }
 
@@ -89,7 +89,7 @@ Expr Builder::constant(Tensor value, SourceLoc loc) {
   return graph().add(ops::Constant{std::move(value)}, {}, loc);
 }
 Expr Builder::scalar_constant(const Operand& value, DType dtype) {
-  return constant(scalar_tensor(value, dtype, "take a dtype that holds it"), value.loc());
+  return constant(scalar_tensor(value, dtype, "use a dtype that holds the value"), value.loc());
 }
 Expr Builder::state(std::string name, Tensor init, SourceLoc loc) {
   if (init.empty()) fail(loc, ErrorCode::InvalidArgument, concat_text("state '", name, "' needs an initial value"));
@@ -238,7 +238,8 @@ Expr Builder::squeeze(Operand x, std::int64_t axis) {
   std::int64_t a = normalize_axis_at(x.loc(), axis, v.rank(), "squeeze");
   Dims dims = v.shape().dims();
   if (!dims[static_cast<std::size_t>(a)].is_static(1))
-    fail(x.loc(), ErrorCode::ShapeMismatch, concat_text("squeeze: axis ", a, " of ", v.shape(), " is not 1"));
+    fail(x.loc(), ErrorCode::ShapeMismatch,
+         concat_text("squeeze: axis ", a, " of ", v.shape(), " does not have extent 1"));
   dims.erase(dims.begin() + a);
   return reshape(Operand(v, x.loc()), std::move(dims));
 }
@@ -309,7 +310,7 @@ Expr Builder::matmul(Operand a, Operand b, const DeclaredShape& shape) {
   Pair p = promote_pair(graph(), a, b, "matmul");
   if (p.a.rank() == 0 || p.b.rank() == 0)
     fail(p.loc, ErrorCode::ShapeMismatch,
-         concat_text("matmul: ", p.a.shape(), " x ", p.b.shape(), ": a scalar has no columns"), "multiply with *");
+         concat_text("matmul: ", p.a.shape(), " x ", p.b.shape(), ": a scalar has no columns"), "use * for scalars");
   bool vector_a = p.a.rank() == 1, vector_b = p.b.rank() == 1;
   Expr x = vector_a ? unsqueeze(Operand(p.a, p.loc), 0) : p.a;
   Expr w = vector_b ? unsqueeze(Operand(p.b, p.loc), 1) : p.b;
@@ -406,8 +407,8 @@ Expr Builder::paged_attention(Operand q, Operand k_pool, Operand v_pool, Operand
   Graph& g = graph();
   const std::vector<Value> pools = promote_all(g, "paged_attention", {k_pool, v_pool});
   if (options.kv_len || options.q_len)
-    throw Error(ErrorCode::InvalidArgument, "paged_attention: its options are mask and sinks",
-                "kv_len is an operand of its own, the numbers of new tokens follow from q_start");
+    throw Error(ErrorCode::InvalidArgument, "paged_attention: the options kv_len and q_len are not supported",
+                "pass kv_len as an operand; the number of new tokens follows from q_start");
   std::vector<std::pair<std::string_view, Expr>> operands{{"q", own(g, q)},
                                                           {"k_pool", Expr(&g, pools[0])},
                                                           {"v_pool", Expr(&g, pools[1])},
@@ -512,8 +513,8 @@ Expr Builder::dequant_matmul(Operand x, Operand codes, QuantScheme scheme) {
   Expr v = own(graph(), x), w = dequantize(codes, scheme, v.dtype());
   if (v.rank() < 1 || w.rank() != 2)
     fail(x.loc(), ErrorCode::ShapeMismatch,
-         concat_text("dequant_matmul: x must be [.., K] and the codes [N, row bytes], got ", v.shape(), " and ",
-                     own(graph(), codes).shape()));
+         concat_text("dequant_matmul: x must be [.., K] and the quantized values [N, row bytes], got ", v.shape(),
+                     " and ", own(graph(), codes).shape()));
   return dot_general(Operand(v, x.loc()), Operand(w, x.loc()), ops::DotGeneral{{v.rank() - 1}, {1}, {}, {}});
 }
 

@@ -14,9 +14,9 @@ Chain chain_of(const Graph& body) {
       case OpKind::Constant: at.push_back({ChainOperand::From::Constant, i}); break;
       default: {
         if (n.kind() == OpKind::Param || n.kind() == OpKind::State || n.num_results() != 1)
-          throw Error(Diagnostic{ErrorCode::InvalidArgument, "a chain holds inputs, constants and ops of one result",
-                                 node_where(body, NodeId{i}),
-                                 "give the body of an elementwise_region, or an epilogue"});
+          throw Error(Diagnostic{ErrorCode::InvalidArgument,
+                                 "an elementwise chain must have only inputs, constants and ops with one result",
+                                 node_where(body, NodeId{i}), "use the body of an elementwise_region, or an epilogue"});
         ChainStep step{NodeId{i}, {}};
         for (Value v : n.inputs) step.operands.push_back(at[v.node.index]);
         at.push_back({ChainOperand::From::Step, static_cast<std::uint32_t>(chain.steps.size())});

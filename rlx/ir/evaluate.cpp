@@ -64,7 +64,7 @@ SymbolBinding solve_symbols(const Graph& g, const std::map<std::string, std::vec
     if (!fits)
       throw Error(ErrorCode::ShapeMismatch,
                   concat_text("'", it->first, "' is declared ", g.shape(id), ", got ", dims_text(it->second)),
-                  g.shape(id).is_static() ? "pass a tensor of the declared shape"
+                  g.shape(id).is_static() ? "pass a tensor with the declared shape"
                                           : "every symbol must have one value in all tensors");
   }
   return binding;
@@ -115,7 +115,8 @@ EvaluateResult evaluate_with_states(const Graph& graph, const NamedTensors& give
     const std::string other(other_cotangent_name(name));
     const bool alias = !other.empty() && !has_leaf(graph, name) && has_leaf(graph, other);
     if (!values.emplace(alias ? other : name, tensor).second)
-      throw Error(ErrorCode::InvalidArgument, concat_text("'", name, "' and '", other, "' are one input, given twice"));
+      throw Error(ErrorCode::InvalidArgument,
+                  concat_text("'", name, "' and '", other, "' are the same input, which is given twice"));
   }
   std::map<std::string, std::vector<std::int64_t>, std::less<>> dims;
   for (const auto& [name, tensor] : values) {
@@ -169,7 +170,7 @@ EvaluateResult evaluate_with_states(const Graph& graph, const NamedTensors& give
       } catch (const Error& e) {
         if (e.code() != ErrorCode::OutOfMemory || !e.diagnostic().where.empty()) throw;
         throw Error(Diagnostic{ErrorCode::OutOfMemory, concat_text("graph '", g.name(), "': ", e.diagnostic().message),
-                               node_where(g, id), "run it with smaller dimensions, or where there is more memory"});
+                               node_where(g, id), "use smaller dimensions, or a machine with more memory"});
       }
     }
     for (Value v : n.inputs)

@@ -84,7 +84,7 @@ NodeId LeafIndex::find(const std::vector<Node>& nodes, OpKind kind, std::string_
 
 Expr Graph::add(OpBox op, std::vector<Value> inputs, SourceLoc loc) {
   if (op.data() == nullptr)
-    throw Error(ErrorCode::InvalidArgument, "Graph::add: the op was moved from", "give each call an op of its own");
+    throw Error(ErrorCode::InvalidArgument, "Graph::add: the op was moved from", "create a new op for each call");
   ShapeRefs input_shapes;
   for (Value v : inputs) {
     if (v.node.index >= nodes_.size() || v.result >= node(v.node).num_results())
@@ -96,9 +96,10 @@ Expr Graph::add(OpBox op, std::vector<Value> inputs, SourceLoc loc) {
   if (LeafIndex::knows(op.kind()))
     for (OpKind kind : {OpKind::Input, OpKind::Param, OpKind::State})
       if (find_leaf(kind, name_of(op)).valid())
-        throw Error(Diagnostic{ErrorCode::InvalidArgument,
-                               concat_text("graph '", name_, "' already has a leaf called '", name_of(op), "'"),
-                               built_at(loc), "names of inputs, params and states are distinct"});
+        throw Error(
+            Diagnostic{ErrorCode::InvalidArgument,
+                       concat_text("graph '", name_, "' already has an input, param or state '", name_of(op), "'"),
+                       built_at(loc), "names of inputs, params and states must be distinct"});
   Origin origin;
   origin.label = label_prefix_.empty() ? std::string() : label_prefix_.substr(0, label_prefix_.size() - 1);
   origin.loc = LineOfCall::of(loc);
@@ -122,9 +123,9 @@ void Graph::throw_no_value(Value v) const {
               concat_text("graph '", name_, "' has no value ", v.node.valid() ? v.text() : std::string("(an empty id)"),
                           ": it has ", nodes_.size(), " nodes",
                           v.node.index < nodes_.size()
-                              ? concat_text(", that one with ", nodes_[v.node.index].num_results(), " results")
+                              ? concat_text(", and that node has ", nodes_[v.node.index].num_results(), " results")
                               : std::string()),
-              "use an id that this very graph returned");
+              "use an id that this graph returned");
 }
 
 void Expr::throw_no_graph() const {
@@ -132,7 +133,7 @@ void Expr::throw_no_graph() const {
     throw Error(ErrorCode::InvalidArgument, "an empty Expr was used", "use a value returned by a graph builder");
   throw Error(ErrorCode::InvalidArgument,
               concat_text("the Expr ", value_, " was used after its graph was moved, compiled or destroyed"),
-              "build everything first; a graph that is moved or compiled takes its nodes along");
+              "build all nodes before the graph is moved or compiled");
 }
 
 Expr Graph::add(OpBox op, std::initializer_list<Expr> inputs, SourceLoc loc) {
@@ -145,8 +146,7 @@ Expr Graph::add(OpBox op, std::initializer_list<Expr> inputs, SourceLoc loc) {
 
 Expr Graph::add_named(OpBox op, const std::vector<std::pair<std::string_view, Expr>>& operands, SourceLoc loc) {
   if (op.data() == nullptr)
-    throw Error(ErrorCode::InvalidArgument, "Graph::add_named: the op was moved from",
-                "give each call an op of its own");
+    throw Error(ErrorCode::InvalidArgument, "Graph::add_named: the op was moved from", "create a new op for each call");
   std::vector<NamedOperand> named;
   for (const auto& [name, e] : operands)
     named.push_back({name, e.belongs_to(*this) ? e.value() : value_in(*this, e, op_text_name(op), loc).value()});
@@ -186,7 +186,7 @@ bool is_static_node(const Node& n) {
 NodeId Graph::add_node(Node node) {
   NodeId id{static_cast<std::uint32_t>(nodes_.size())};
   for (Value v : node.inputs)
-    check(v.node < id && v.result < nodes_[v.node.index].num_results(), "a node may only use earlier results");
+    check(v.node < id && v.result < nodes_[v.node.index].num_results(), "a node may only use results of earlier nodes");
   const bool ordered = is_ordered(node.op), fixed = is_static_node(node);
   if (ordered && ordered_.size() == ordered_.capacity()) ordered_.reserve(2 * ordered_.size() + 4);
   nodes_.push_back(std::move(node));
@@ -230,7 +230,7 @@ void Graph::set_state(const std::string& name, Value v, SourceLoc loc) {
   }
   if (!(shape(v) == shape(id)))
     throw Error(Diagnostic{ErrorCode::ShapeMismatch,
-                           concat_text("state '", name, "' is ", shape(id), ", its new value ", shape(v)),
+                           concat_text("state '", name, "' is ", shape(id), ", but its new value is ", shape(v)),
                            built_at(loc),
                            {}});
   const std::vector<NodeId>& states = leaves_.of(OpKind::State);
@@ -265,36 +265,35 @@ Dim Graph::symbol(const std::string& name) {
 Dim Graph::symbol(const std::string& name, SymbolInfo info) {
   Dim d = Dim::symbol(name);
   if (info.min < 0 || info.max < info.min || info.divisor < 1)
-    throw Error(ErrorCode::InvalidArgument, concat_text("symbol '", name, "': bounds [", info.min, ", ", info.max,
-                                                        "] with divisor ", info.divisor, " are not possible"));
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text("symbol '", name, "': bounds [", info.min, ", ", info.max, "] with divisor ", info.divisor,
+                            " are not valid: 0 <= min <= max and divisor >= 1 are needed"));
   SymbolInfo& known = symbols_.made().try_emplace(name, info).first->second;
   if (known == info) return d;
   if (known != SymbolInfo{})  // built shapes may depend on them
-    throw Error(ErrorCode::InvalidArgument,
-                concat_text("symbol '", name, "' of graph '", name_, "' is declared in ", bounds_text(known),
-                            ", and again in ", bounds_text(info)),
-                concat_text("g.symbol(\"", name,
-                            "\") without bounds gives the same dimension again; another one takes "
-                            "another name"));
+    throw Error(
+        ErrorCode::InvalidArgument,
+        concat_text("symbol '", name, "' of graph '", name_, "' is declared with bounds ", bounds_text(known),
+                    ", and again with bounds ", bounds_text(info)),
+        concat_text("g.symbol(\"", name,
+                    "\") without bounds returns the same dimension; use another name for a different dimension"));
   known = info;
   return d;
 }
 
 Dim Graph::symbol(const std::string& name, SymbolInfo info, const Expr& source, SourceLoc loc) {
   if (life_.of(*this)->scope)
-    throw Error(Diagnostic{ErrorCode::InvalidArgument,
-                           concat_text("symbol '", name, "': a body of control flow computes no extents of its own"),
-                           built_at(loc),
-                           "compute the value on the graph outside, or keep the largest extent and mask what lies "
-                           "behind the value"});
+    throw Error(Diagnostic{
+        ErrorCode::InvalidArgument, concat_text("symbol '", name, "': a body of control flow cannot compute extents"),
+        built_at(loc), "compute the value in the outer graph, or use the largest extent and mask the rest"});
   const Value v = value_in(*this, source, concat_text("symbol '", name, "'"), loc).value();
   if (!(shape(v) == Shape({}, DType::I64)))
     throw Error(Diagnostic{ErrorCode::ShapeMismatch,
                            concat_text("symbol '", name, "' takes its value from ", v, " ", shape(v)), built_at(loc),
-                           "an extent is an I64 scalar: cast it, or reduce it to one"});
+                           "an extent must be an I64 scalar: cast the value, or reduce it to a scalar"});
   if (symbols_->contains(name))
     throw Error(Diagnostic{ErrorCode::InvalidArgument, concat_text("symbol '", name, "' is declared already"),
-                           built_at(loc), "shapes may hold it: give what is computed a name of its own"});
+                           built_at(loc), "shapes may use it already: choose another name for the computed extent"});
   Dim d = symbol(name, info);
   symbol_sources_.made().emplace(name, v);
   return d;
@@ -327,7 +326,7 @@ const std::string& Graph::leaf_name(NodeId id) const {
   const Node& n = node(id);
   if (!LeafIndex::knows(n.kind()))
     throw Error(ErrorCode::InvalidArgument,
-                concat_text(node_text(*this, id), " is no input, param or state: it has no name"));
+                concat_text(node_text(*this, id), " is not an input, param or state, so it has no name"));
   return name_of(n.op);
 }
 
@@ -418,7 +417,7 @@ ValueSlots::ValueSlots(const Graph& g) {
 
 void ValueSlots::throw_no_value(Value v) {
   throw Error(ErrorCode::InvalidArgument, concat_text(v.node.valid() ? v.text() : std::string("an empty id"),
-                                                      " is no value of the graph that was numbered"));
+                                                      " is not a value of the graph whose values were numbered"));
 }
 
 UseIndex::UseIndex(const Graph& g) : slot_(g) {

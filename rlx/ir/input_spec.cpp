@@ -62,8 +62,8 @@ std::optional<int> find_operand(const OpBox& op, int num_inputs, std::string_vie
 int operand_index(const OpBox& op, int num_inputs, std::string_view name) {
   const std::optional<int> i = find_operand(op, num_inputs, name);
   if (!i)
-    throw Error(ErrorCode::InvalidArgument, concat_text(op_text_name(op), ": operand '", name, "' was left out"),
-                "ask has(name) first");
+    throw Error(ErrorCode::InvalidArgument, concat_text(op_text_name(op), ": operand '", name, "' is missing"),
+                "check has(name) first");
   return *i;
 }
 
@@ -88,19 +88,19 @@ std::optional<Diagnostic> check_operand_count(const OpBox& op, int num_inputs) {
   const std::uint32_t said = spec.present_in(op.data());
   if ((said & ~spec.may_lack) != 0)
     return problem(op, concat_text("the mask of optional operands is ", said, ", takes (", spec.text(), ")"),
-                   "bit i stands for the optional operand at place i; place_operands sets it from names");
+                   "bit i stands for the optional operand at position i; place_operands sets the mask from names");
   if (num_inputs == spec.required + std::popcount(said)) return std::nullopt;
   return problem(op, concat_text("got ", num_inputs, " operands, takes (", present_text(op, spec), ")"),
-                 spec.masked ? "give optional operands by name: the op holds a mask of those that are there"
-                 : spec.may_lack
-                     ? concat_text("of (", spec.text(), ") its attributes {", print_attrs(op), "} say which are there")
-                     : std::string());
+                 spec.masked     ? "give optional operands by name: the op has a mask of the operands that are present"
+                 : spec.may_lack ? concat_text("the attributes {", print_attrs(op), "} say which of the operands (",
+                                               spec.text(), ") are present")
+                                 : std::string());
 }
 
 Result<PlacedOperands> place_operands(OpBox op, std::span<const NamedOperand> operands) {
   const OpDef& def = op_def(op);
   const InputSpec& spec = def.inputs;
-  if (spec.variadic) return problem(op, concat_text("its operands (", spec.text(), ") have no names of their own"));
+  if (spec.variadic) return problem(op, concat_text("the operands (", spec.text(), ") have no names"));
   std::optional<Value> at[std::size(InputSpec{}.names)];
   std::uint32_t bits = 0;
   for (const NamedOperand& o : operands) {
@@ -126,9 +126,9 @@ Result<PlacedOperands> place_operands(OpBox op, std::span<const NamedOperand> op
     const bool needed = spec.present ? (wanted >> place & 1U) != 0 : !spec.is_optional(place);
     if (needed && !at[place]) return problem(op, concat_text("operand '", spec.names[place], "' is missing"));
     if (at[place] && (wanted >> place & 1U) == 0)
-      return problem(op, spec.present
-                             ? concat_text("its attributes call for no operand '", spec.names[place], "'")
-                             : concat_text("operand '", spec.names[place], "' needs those before it: ", spec.text()));
+      return problem(op, spec.present ? concat_text("the attributes exclude the operand '", spec.names[place], "'")
+                                      : concat_text("operand '", spec.names[place],
+                                                    "' needs all operands before it: ", spec.text()));
     if (at[place]) inputs.push_back(*at[place]);
   }
   return PlacedOperands{std::move(op), std::move(inputs)};

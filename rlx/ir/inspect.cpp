@@ -160,9 +160,8 @@ std::string parts_text(const LirModule& m) {
         nodes.push_back(part.nodes[i]);
     std::sort(nodes.begin(), nodes.end());
     nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
-    out +=
-        concat_text("  part ", p,
-                    part.host_controlled ? ", which the host drives: " : concat_text(" on device ", part.device, ": "));
+    out += concat_text("  part ", p,
+                       part.host_controlled ? ", host-controlled: " : concat_text(" on device ", part.device, ": "));
     for (std::size_t i = 0; i < std::min(nodes.size(), kMost); ++i)
       out += concat_text(i ? ", " : "", nodes[i], " ", op_text_name(m.graph.node(nodes[i]).op));
     if (nodes.size() > kMost) out += concat_text(" and ", nodes.size() - kMost, " more");

@@ -26,7 +26,7 @@ const OpSet& OpSet::everything() {
 }
 
 const char* OpSet::refuses(const Graph& g, NodeId id) const {
-  return has(g.node(id).kind()) ? nullptr : "its kind is not among the supported ops";
+  return has(g.node(id).kind()) ? nullptr : "the target does not list this kind of op as supported";
 }
 
 std::string_view stage_name(GraphStage stage) {
@@ -45,8 +45,8 @@ GraphModule::~GraphModule() = default;
 namespace {
 [[noreturn]] void wrong_stage(GraphStage have, GraphStage want) {
   throw Error(ErrorCode::InvalidArgument,
-              concat_text("the module is at stage ", stage_name(have), ", asked for ", stage_name(want)),
-              "lower the module first, or take the stage it has");
+              concat_text("the module is at stage ", stage_name(have), ", but stage ", stage_name(want), " is needed"),
+              "lower the module first, or use the stage that it has");
 }
 }  // namespace
 

@@ -60,17 +60,17 @@ Result<Shapes> infer_shapes(const OpBox& op, const ShapeRefs& inputs, std::vecto
     Result<Shapes> shapes = def.infer(c);
     if (shapes.ok() && shapes->empty()) {
       const bool custom = op.kind() == OpKind::Custom;
-      Diagnostic d = c.attr_error(custom ? "the shape rule gives no result" : "its body gives no result");
-      d.hint = custom ? concat_text("correct the record of '", op_text_name(op), "' given to register_op")
-                      : "return one value at least: what gives none is for nothing";
+      Diagnostic d = c.attr_error(custom ? "the shape rule returns no result" : "the body returns no value");
+      d.hint = custom ? concat_text("correct the OpDef of '", op_text_name(op), "' given to register_op")
+                      : "return at least one value";
       return d;
     }
     if (shapes.ok() && op.kind() == OpKind::Custom)
       for (std::size_t r = 0; r < shapes->size(); ++r)
         if (!possible((*shapes)[r])) {
-          Diagnostic d = c.error("the shape rule gives ", (*shapes)[r], " for result ", r,
-                                 ": extents are 0 or more, and their product is below 2^60");
-          d.hint = concat_text("correct the record of '", op_text_name(op), "' given to register_op");
+          Diagnostic d = c.error("the shape rule returns ", (*shapes)[r], " for result ", r,
+                                 ": extents must be 0 or more, and their product below 2^60");
+          d.hint = concat_text("correct the OpDef of '", op_text_name(op), "' given to register_op");
           return d;
         }
     return shapes;
@@ -90,7 +90,7 @@ void check_rule(bool condition, const OpBox& op, std::string_view what) {
   if (condition) return;
   if (op.kind() == OpKind::Custom)
     throw Error(ErrorCode::InvalidArgument, std::string(what),
-                concat_text("correct the record of '", op_text_name(op), "' given to register_op"));
+                concat_text("correct the OpDef of '", op_text_name(op), "' given to register_op"));
   check(false, what);
 }
 
@@ -101,8 +101,8 @@ Expr BuildContext::full(const Shape& shape, double value) const {
 Expr BuildContext::own(const Expr& e) const {
   if (&e.graph() != &graph_)  // graph() throws for an empty or dead value
     throw Error(ErrorCode::InvalidArgument,
-                concat_text("a rule of ", op_text_name(op_), " gives a value that is not of the graph it writes"),
-                "build it with context.graph(), from context.input(i)");
+                concat_text("a rule of ", op_text_name(op_), " returns a value of another graph"),
+                "build the value in context.graph(), from context.input(i)");
   return e;
 }
 Expr BuildContext::zeros(const Shape& shape) const { return full(shape, 0); }
@@ -123,8 +123,8 @@ Expr sum_to_shape(Graph& graph, Expr g, const Shape& to) {
 
 void VjpContext::throw_no_notes() const {
   throw Error(ErrorCode::InvalidArgument,
-              concat_text("the vjp rule of ", op_text_name(box()), " reads notes that no augment rule made"),
-              "give its record an augment rule whose answer has notes");
+              concat_text("the vjp rule of ", op_text_name(box()), " reads notes, but no augment rule made any"),
+              "give the OpDef an augment rule that returns notes");
 }
 
 void VjpContext::accumulate(int i, Expr g) {
@@ -207,7 +207,8 @@ std::vector<Expr> decompose_into(Graph& graph, const OpBox& op, std::span<const 
 
 std::vector<Expr> inline_body(Graph& graph, const Graph& body, std::span<const Expr> inputs) {
   if (&body == &graph)
-    throw Error(ErrorCode::InvalidArgument, concat_text("inline_body: graph '", graph.name(), "' into itself"),
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text("inline_body: cannot inline graph '", graph.name(), "' into itself"),
                 "copy the graph first: const Graph body = graph");
   if (!body.state_updates().empty())
     throw Error(ErrorCode::InvalidArgument,

@@ -68,8 +68,8 @@ PackedLayout stacked(const PackedLayout& one, std::int64_t count) {
   PackedLayout all = one;
   if (count < 1 || __builtin_mul_overflow(all.bytes, count, &all.bytes) ||
       __builtin_mul_overflow(all.count, count, &all.count))
-    throw Error(ErrorCode::InvalidArgument,
-                concat_text("the form '", packed_layout_text(one), "' cannot be that of ", count, " matrices"));
+    throw Error(ErrorCode::InvalidArgument, concat_text("the packed layout '", packed_layout_text(one),
+                                                        "' cannot be repeated for ", count, " matrices"));
   return all;
 }
 
@@ -77,7 +77,7 @@ PackedLayout layout_of_one_matrix(const PackedLayout& layout) {
   PackedLayout one = layout;
   if (one.count < 1 || one.bytes % one.count != 0)
     throw Error(ErrorCode::InvalidArgument,
-                concat_text("the form '", packed_layout_text(layout), "' is of no whole matrices"));
+                concat_text("the packed layout '", packed_layout_text(layout), "' is not made of whole matrices"));
   one.bytes /= layout.count, one.count = 1;
   return one;
 }

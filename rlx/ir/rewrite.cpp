@@ -53,7 +53,7 @@ std::vector<Expr> GraphRewriter::exprs(const std::vector<Value>& old) {
 }
 
 std::vector<Value> GraphRewriter::reads(const Expr& staged) const {
-  check(&staged.graph() == &stage_, "what is asked about must be a value of the rewriter's stage");
+  check(&staged.graph() == &stage_, "the value must be a value of the rewriter's new graph");
   std::vector<Value> out;
   std::vector<NodeId> open{staged.value().node};
   std::unordered_set<std::uint32_t> met{open.front().index};
@@ -68,7 +68,7 @@ std::vector<Value> GraphRewriter::reads(const Expr& staged) const {
 }
 
 void GraphRewriter::replace(Value old, Expr now) {
-  check(&now.graph() == &stage_, "a replacement must be a value of the rewriter's stage");
+  check(&now.graph() == &stage_, "a replacement must be a value of the rewriter's new graph");
   auto import = imports_.find(now.value().node.index);
   if (import != imports_.end() && !import->second.original) return replace(old, import->second.old);
   check(old.node.index < source_.num_nodes() && old.result < source_.node(old.node).num_results(),
@@ -76,11 +76,11 @@ void GraphRewriter::replace(Value old, Expr now) {
   if (!(now.shape() == source_.shape(old)))
     throw Error(
         Diagnostic{ErrorCode::Internal,
-                   concat_text("replacement ", node_text(stage_, now.value().node), " has another type than ", old),
-                   node_where(source_, old.node), "this is a fault in a pass"});
+                   concat_text("replacement ", node_text(stage_, now.value().node), " does not have the type of ", old),
+                   node_where(source_, old.node), "this is a bug in a pass"});
   if (!replacements_.emplace(key(old), Replacement{now.value(), true}).second)
     throw Error(Diagnostic{ErrorCode::Internal, concat_text(old, " is replaced twice"), node_where(source_, old.node),
-                           "this is a fault in a pass"});
+                           "this is a bug in a pass"});
   replaced_.push_back(old);
 }
 
@@ -90,12 +90,13 @@ void GraphRewriter::replace(Value old, Value now) {
           "value outside the source graph");
   if (old == now) return;
   if (!(source_.shape(now) == source_.shape(old)))
-    throw Error(Diagnostic{ErrorCode::Internal,
-                           concat_text("replacement ", node_text(source_, now.node), " has another type than ", old),
-                           node_where(source_, old.node), "this is a fault in a pass"});
+    throw Error(
+        Diagnostic{ErrorCode::Internal,
+                   concat_text("replacement ", node_text(source_, now.node), " does not have the type of ", old),
+                   node_where(source_, old.node), "this is a bug in a pass"});
   if (!replacements_.emplace(key(old), Replacement{now, false}).second)
     throw Error(Diagnostic{ErrorCode::Internal, concat_text(old, " is replaced twice"), node_where(source_, old.node),
-                           "this is a fault in a pass"});
+                           "this is a bug in a pass"});
   replaced_.push_back(old);
 }
 
@@ -182,7 +183,7 @@ class Commit {
       if (steps > r_.replacements_.size())
         throw Error(Diagnostic{ErrorCode::Internal,
                                concat_text("pass ", pass_, ": replacements of ", v, " form a cycle"),
-                               node_where(old_, v.node), "this is a fault in the pass"});
+                               node_where(old_, v.node), "this is a bug in the pass"});
       v = it->second.now;
     }
   }
@@ -311,7 +312,7 @@ class Commit {
           throw Error(Diagnostic{
               ErrorCode::Internal, concat_text("pass ", pass_, ": a replacement reads the value it replaces"),
               need < num_old_ ? node_where(old_, NodeId{need}) : node_text(stage_, NodeId{need - num_old_}),
-              "this is a fault in the pass: wrap a value through original()"});
+              "this is a bug in the pass: wrap a value through original()"});
         state_[need] = Open;
         stack.push_back({need, 0});
         continue;

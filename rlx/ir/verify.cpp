@@ -55,15 +55,16 @@ class Verifier {
     // The name of a mnemonic op needs its enum in range. Without that the node cannot be printed.
     if (!enums_in_range(id, def)) return false;
     if (!allowed(def.level, level_))
-      report_node(id, ErrorCode::Unsupported,
-                  concat_text(def.name, " is a ", level_name(def.level), " op, the graph is ", level_name(level_)),
-                  def.level == Level::Hir ? "lower the graph first" : "");
+      report_node(
+          id, ErrorCode::Unsupported,
+          concat_text(def.name, " is a ", level_name(def.level), " op, but the graph is at level ", level_name(level_)),
+          def.level == Level::Hir ? "lower the graph first" : "");
     if (is_body_ && (n.kind() == OpKind::Param || n.kind() == OpKind::State))
-      report_node(id, ErrorCode::InvalidArgument, "a sub-graph holds only inputs, constants and ops",
+      report_node(id, ErrorCode::InvalidArgument, "a sub-graph may have only inputs, constants and ops",
                   "pass the value in as an operand");
     if (def.leaf == LeafKind::Named && !names_.emplace(g_.leaf_name(id), id).second)
       report_node(id, ErrorCode::InvalidArgument,
-                  concat_text("the name '", g_.leaf_name(id), "' is taken by ", names_[g_.leaf_name(id)]),
+                  concat_text("the name '", g_.leaf_name(id), "' is already used by ", names_[g_.leaf_name(id)]),
                   "give every input, param and state its own name");
     if (n.shapes.empty()) {
       report_node(id, ErrorCode::InvalidArgument, "has no results");
@@ -77,7 +78,7 @@ class Verifier {
         report_node(id, ErrorCode::InvalidArgument, concat_text("operand ", i, " is ", v, ", which does not exist"));
       else if (v.node >= id)
         report_node(id, ErrorCode::InvalidArgument,
-                    concat_text("operand ", i, " is ", v, ", which does not precede its user"));
+                    concat_text("operand ", i, " is ", v, ", which comes after its user"));
       else if (sound_[v.node.index]) {
         shapes.add(g_.shape(v));
         continue;
@@ -144,8 +145,8 @@ class Verifier {
     if ((n.kind() == OpKind::Param || n.kind() == OpKind::Input) && !own.empty() &&
         (level_ != Level::Lir || (n.kind() == OpKind::Input && !is_body_))) {
       report_node(id, ErrorCode::InvalidArgument,
-                  concat_text("'", g_.leaf_name(id), "' has the form '", packed_layout_text(own), "'"),
-                  "leave the form out: the compiler gives weights their forms");
+                  concat_text("'", g_.leaf_name(id), "' has the packed layout '", packed_layout_text(own), "'"),
+                  "remove the packed layout: the compiler chooses packed layouts");
       return false;
     }
     const std::optional<LoopParts> loop = loop_parts(n.op);
@@ -163,8 +164,8 @@ class Verifier {
         if (taken == given && !(carry && !taken.empty())) continue;
         ok = false;
         report_node(id, ErrorCode::InvalidArgument,
-                    concat_text("'", body->leaf_name(inputs[i]), "' of its body has the form '",
-                                packed_layout_text(taken), "', what it takes '", packed_layout_text(given), "'"));
+                    concat_text("input '", body->leaf_name(inputs[i]), "' of the body has the packed layout '",
+                                packed_layout_text(taken), "', but its operand has '", packed_layout_text(given), "'"));
       }
     }
     return ok;
@@ -176,8 +177,8 @@ class Verifier {
     bool sound = std::find(sound_.begin(), sound_.end(), false) == sound_.end();
     for (const auto& [name, source] : g_.symbol_sources()) {
       if (is_body_) {
-        report(ErrorCode::InvalidArgument, concat_text("a sub-graph computes symbol ", name), {},
-               "only the outer graph has symbols of its own");
+        report(ErrorCode::InvalidArgument, concat_text("a sub-graph must not compute symbol ", name), {},
+               "only the outer graph may compute symbols");
         sound = false;
         continue;
       }
@@ -190,7 +191,7 @@ class Verifier {
       if (!(g_.shape(source) == Shape({}, DType::I64)))
         report(ErrorCode::ShapeMismatch,
                concat_text("the source of symbol ", name, " is ", source, " ", g_.shape(source)),
-               node_where(g_, source.node), "an extent is an I64 scalar");
+               node_where(g_, source.node), "an extent must be an I64 scalar");
     }
     if (!sound) return;
     for (OpKind kind : {OpKind::Input, OpKind::Param, OpKind::State})
@@ -200,15 +201,15 @@ class Verifier {
             report(ErrorCode::InvalidArgument,
                    concat_text(op_def(kind).name, " '", g_.leaf_name(id), "' has symbol ", name,
                                ", whose value is computed"),
-                   node_where(g_, id), "give it a symbol of its own, and slice it by the computed one");
+                   node_where(g_, id), "use another symbol for the shape, and slice the value to the computed extent");
             sound = false;
           }
     SymbolCircle circle;
     if (sound && !symbol_order(g_, &circle))
       report(ErrorCode::InvalidArgument,
              concat_text("symbol ", circle.symbol, " is used before its source ", g_.symbol_sources().at(circle.symbol),
-                         ", which needs it"),
-             node_where(g_, circle.node), "build what has the symbol in its shape behind the source");
+                         ", which depends on it"),
+             node_where(g_, circle.node), "build values with the symbol in their shape after the source");
   }
 
   void check_states() {
@@ -216,18 +217,18 @@ class Verifier {
     for (const Graph::StateUpdate& u : g_.state_updates()) {
       if (is_body_) {
         report(ErrorCode::InvalidArgument, concat_text("a sub-graph sets state '", u.name, "'"), {},
-               "only the outer graph has states");
+               "only the outer graph may set states");
         continue;
       }
       NodeId id = g_.find_leaf(OpKind::State, u.name);
       if (!id.valid())
-        report(ErrorCode::NotFound, concat_text("set_state names '", u.name, "', which is no state of the graph"));
+        report(ErrorCode::NotFound, concat_text("set_state names '", u.name, "', which is not a state of the graph"));
       else if (!exists(u.value))
         report(ErrorCode::InvalidArgument,
                concat_text("the new value of state '", u.name, "' is ", u.value, ", which does not exist"));
       else if (!(g_.shape(u.value) == g_.shape(id)))
         report(ErrorCode::ShapeMismatch,
-               concat_text("state '", u.name, "' is ", g_.shape(id), ", its new value ", g_.shape(u.value)),
+               concat_text("state '", u.name, "' is ", g_.shape(id), ", but its new value is ", g_.shape(u.value)),
                node_where(g_, u.value.node));
       if (!updated.insert(u.name).second)
         report(ErrorCode::InvalidArgument, concat_text("state '", u.name, "' is set twice"));

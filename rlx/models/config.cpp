@@ -40,10 +40,10 @@ HiddenActivation parse_activation(std::string_view name, const std::string& sour
   if (name == "relu") return HiddenActivation::Relu;
   if (name == "silu" || name == "swish") return HiddenActivation::Silu;
   unsupported(source, concat_text("\"hidden_act\" is \"", name, "\""),
-              "known are gelu, gelu_new, gelu_pytorch_tanh, relu, silu, swish");
+              "supported are gelu, gelu_new, gelu_pytorch_tanh, relu, silu and swish");
 }
 
-constexpr const char* kKnownPoolings = "known are mean, cls, max, mean_sqrt_len and lasttoken";
+constexpr const char* kKnownPoolings = "supported are mean, cls, max, mean_sqrt_len and lasttoken";
 
 Pooling parse_pooling(const JsonDocument& document, std::int64_t hidden_size) {
   struct Mode {
@@ -72,9 +72,9 @@ Pooling parse_pooling(const JsonDocument& document, std::int64_t hidden_size) {
     for (const Mode& m : kModes) {
       if (m.key == key) mode = m.pooling;
     }
-    if (!mode) unsupported(source, concat_text("the pooling \"", key, "\" is not known"), kKnownPoolings);
+    if (!mode) unsupported(source, concat_text("the pooling \"", key, "\" is not supported"), kKnownPoolings);
     if (found && *found != *mode)
-      unsupported(source, "several poolings are switched on", "rlx pools one way at a time");
+      unsupported(source, "several pooling modes are on", "rlx supports one pooling mode at a time");
     found = mode;
   }
   if (named && !named->is_null()) {
@@ -82,12 +82,11 @@ Pooling parse_pooling(const JsonDocument& document, std::int64_t hidden_size) {
     for (const Mode& m : kModes) {
       if (m.name == name) found = m.pooling;
     }
-    if (!found) unsupported(source, concat_text("the pooling \"", name, "\" is not known"), kKnownPoolings);
+    if (!found) unsupported(source, concat_text("the pooling \"", name, "\" is not supported"), kKnownPoolings);
   }
-  if (!found) bad_file(source, "no pooling is switched on");
+  if (!found) bad_file(source, "no pooling mode is on");
   if (!config.get_bool("include_prompt", true))
-    unsupported(source, "\"include_prompt\" is false",
-                "rlx pools all tokens of a text, those of its prompt among them");
+    unsupported(source, "\"include_prompt\" is false", "rlx always pools the tokens of the prompt too");
   return *found;
 }
 
@@ -103,7 +102,8 @@ DenseSpec read_dense(const std::string& model, std::string_view folder, std::int
   out.in = get_size(root, "in_features", path), out.out = get_size(root, "out_features", path);
   out.bias = root.get_bool("bias", true);
   if (out.in != width)
-    bad_file(path, concat_text("\"in_features\" is ", out.in, ", but the vectors before it have ", width, " elements"));
+    bad_file(path, concat_text("\"in_features\" is ", out.in, ", but the vectors from the module before have ", width,
+                               " elements"));
   const std::string_view name = root.get_string("activation_function", "torch.nn.modules.activation.Tanh");
   const std::string_view last = name.substr(name.rfind('.') + 1);
   if (last == "Tanh")
@@ -118,7 +118,7 @@ DenseSpec read_dense(const std::string& model, std::string_view folder, std::int
     out.activation = ActivationKind::Silu;
   else if (last != "Identity")
     unsupported(path, concat_text("\"activation_function\" is \"", name, "\""),
-                "known are Identity, Tanh, ReLU, GELU, Sigmoid and SiLU");
+                "supported are Identity, Tanh, ReLU, GELU, Sigmoid and SiLU");
   return out;
 }
 
@@ -137,7 +137,7 @@ void read_prompts(const std::string& folder, SentenceModelConfig& out) {
   out.default_prompt = chosen->as_string("default_prompt_name");
   for (const auto& prompt : out.prompts)
     if (prompt.first == out.default_prompt) return;
-  bad_file(path, concat_text("\"default_prompt_name\" is \"", out.default_prompt, "\", which is none of its prompts"));
+  bad_file(path, concat_text("\"default_prompt_name\" is \"", out.default_prompt, "\", which is not in its prompts"));
 }
 
 bool ends_with(std::string_view text, std::string_view end) {
@@ -163,11 +163,11 @@ BertConfig parse_bert_config(const JsonDocument& document) {
   const std::string_view type = root.get_string("model_type");
   if (type != "bert") {
     unsupported(source, concat_text("\"model_type\" is \"", type, "\", expected \"bert\""),
-                "this version runs BERT encoders only");
+                "this class supports only BERT encoders");
   }
   for (const std::string_view key : {"is_decoder", "add_cross_attention"}) {
     if (root.get_bool(key, false))
-      unsupported(source, concat_text("\"", key, "\" is true"), "this version runs BERT encoders only");
+      unsupported(source, concat_text("\"", key, "\" is true"), "this class supports only BERT encoders");
   }
   const std::string_view positions = root.get_string("position_embedding_type", "absolute");
   if (positions != "absolute")
@@ -200,7 +200,7 @@ JsonDocument read_model_config(const std::string& folder) try {
     std::error_code ignored;
     const char* what = std::filesystem::is_directory(folder, ignored) ? "holds no config.json"
                        : is_file(folder)                              ? "is a file, expected a folder"
-                       : std::filesystem::exists(folder, ignored)     ? "is no folder"
+                       : std::filesystem::exists(folder, ignored)     ? "is not a folder"
                                                                       : "does not exist";
     throw Error(
         ErrorCode::NotFound, concat_text("\"", folder, "\" ", what),
@@ -239,19 +239,19 @@ SentenceModelConfig read_sentence_config(const std::string& folder) try {
         out.normalize = true;
       } else if (ends_with(type, ".Dense")) {
         if (!pooling_required || out.normalize)
-          unsupported(
-              modules_path,
-              concat_text("a Dense module stands ", out.normalize ? "behind a Normalize" : "before the Pooling"),
-              "known is the order Transformer, Pooling, Dense, Normalize");
+          unsupported(modules_path,
+                      concat_text("a Dense module comes ",
+                                  out.normalize ? "after a Normalize module" : "before the Pooling module"),
+                      "the supported order is Transformer, Pooling, Dense, Normalize");
         out.dense.push_back(read_dense(folder, path, out.width()));
       } else {
-        unsupported(modules_path, concat_text("the module \"", type, "\" is not known"),
-                    "known are Transformer, Pooling, Dense and Normalize");
+        unsupported(modules_path, concat_text("the module \"", type, "\" is not supported"),
+                    "supported are Transformer, Pooling, Dense and Normalize");
       }
     }
     if (!pooling_required)
       unsupported(modules_path, "no module pools the token vectors",
-                  "rlx makes one vector per text; it needs a Pooling");
+                  "rlx computes one vector for each text, so it needs a Pooling module");
   }
   const std::string pooling_path = join_path(join_path(folder, pooling_folder), "config.json");
   if (has_file(pooling_path)) {
@@ -300,7 +300,7 @@ void check_rows(std::int64_t rows, const Tokenizer& tokenizer, const std::string
   if (size <= rows && size >= rows - rows / 10) return;
   bad_file(folder,
            concat_text("the tokeniser has ids up to ", size - 1, ", but \"vocab_size\" of config.json is ", rows),
-           size < rows ? "the vocabulary is cut off, or belongs to another model than the weights"
+           size < rows ? "the vocabulary is incomplete, or belongs to another model than the weights"
                        : "the vocabulary and the weights belong to different models");
 }
 

@@ -32,7 +32,8 @@ struct BertConfig {
 
   /// Throws InvalidArgument when there are no heads.
   std::int64_t head_dim() const {
-    if (num_heads < 1) throw Error(ErrorCode::InvalidArgument, concat_text("a BertConfig with ", num_heads, " heads"));
+    if (num_heads < 1)
+      throw Error(ErrorCode::InvalidArgument, concat_text("BertConfig::num_heads must be at least 1, got ", num_heads));
     return hidden_size / num_heads;
   }
 };

@@ -59,7 +59,7 @@ std::vector<double> ConfigKeys::numbers(std::string_view key) const {
   std::vector<double> out;
   for (const JsonValue& v : object_.at(key).elements(key)) {
     out.push_back(v.as_number(key));
-    if (!std::isfinite(out.back())) bad(concat_text("\"", key, "\" holds ", out.back(), ", expected numbers"));
+    if (!std::isfinite(out.back())) bad(concat_text("\"", key, "\" holds ", out.back(), ", expected finite numbers"));
   }
   return out;
 }
@@ -84,7 +84,7 @@ ActivationKind parse_activation(const ConfigKeys& k, std::string_view key, std::
   if (name == "gelu_new" || name == "gelu_pytorch_tanh" || name == "gelu_fast") return ActivationKind::GeluApprox;
   if (name == "relu") return ActivationKind::Relu;
   k.unsupported(concat_text("\"", key, "\" is \"", name, "\""),
-                "known are silu, swish, gelu, gelu_new, gelu_pytorch_tanh, gelu_fast, relu");
+                "supported are silu, swish, gelu, gelu_new, gelu_pytorch_tanh, gelu_fast and relu");
 }
 
 }  // namespace rlx

@@ -46,22 +46,22 @@ void check_config(const DecoderConfig& c) {
       fail(concat_text(s.name, " must be in [1, 2^30], got ", s.value));
   if (c.num_heads % c.kv_heads) fail(concat_text("kv_heads ", c.kv_heads, " must divide num_heads ", c.num_heads));
   if (c.mla && (c.head_dim != c.mla->nope_dim + c.mla->rope_dim || c.kv_heads != c.num_heads || c.mla->q_rank < 0))
-    fail("its latent attention does not fit its heads");
+    fail("the sizes of latent attention (MLA) do not match the heads");
   if (c.moe && (c.moe->used > c.moe->experts || c.moe->experts % c.moe->groups || c.moe->used_groups > c.moe->groups))
-    fail(concat_text("of ", c.moe->experts, " experts in ", c.moe->groups, " groups it cannot use ", c.moe->used));
-  if (c.layers.empty()) fail("it has no layers");
+    fail(concat_text("cannot select ", c.moe->used, " of ", c.moe->experts, " experts in ", c.moe->groups, " groups"));
+  if (c.layers.empty()) fail("the model has no layers");
   if (!c.xielu.empty() && c.xielu.size() != c.layers.size())
-    fail(concat_text("it has numbers of xIELU for ", c.xielu.size(), " of ", c.layers.size(), " layers"));
+    fail(concat_text("xIELU has parameters for ", c.xielu.size(), " layers, but the model has ", c.layers.size()));
   for (const DecoderLayer& l : c.layers) {
     if (l.window < 0) fail(concat_text("a window must not be negative, got ", l.window));
     if (l.rope >= static_cast<int>(c.ropes.size()))
-      fail(concat_text("a layer has rope ", l.rope, " of ", c.ropes.size()));
-    if (l.moe && !c.moe) fail("a layer has experts, but what they are is not said");
+      fail(concat_text("a layer uses rope ", l.rope, ", but the model has ", c.ropes.size(), " ropes"));
+    if (l.moe && !c.moe) fail("a layer has experts, but the configuration of experts is missing");
   }
   for (const RopeSpec& r : c.ropes)
     if (r.rotated > (c.mla ? c.mla->rope_dim : c.head_dim))
-      fail(concat_text(r.rotated, " elements of a head of ", c.head_dim, " cannot be rotated"));
-  if (c.norm != NormKind::Rms && c.norm != NormKind::Layer) fail("its norm is none");
+      fail(concat_text("rope rotates ", r.rotated, " elements, but a head has only ", c.head_dim));
+  if (c.norm != NormKind::Rms && c.norm != NormKind::Layer) fail("the kind of its norm is not valid");
 }
 
 void check(const DecoderConfig& c, const DecoderGraphOptions& o) {
@@ -80,31 +80,31 @@ void check(const DecoderConfig& c, const DecoderGraphOptions& o) {
       throw Error(ErrorCode::InvalidArgument,
                   concat_text("the decoder's ", s.name, " must be in [1, 2^30], got ", s.value));
   if (o.pages > (std::int64_t{1} << 31) / o.page - 1)
-    throw Error(ErrorCode::InvalidArgument,
-                concat_text(o.pages, " pages of ", o.page, " tokens are too many to count"));
+    throw Error(ErrorCode::InvalidArgument, concat_text(o.pages, " pages of ", o.page, " tokens exceed 2^31 tokens"));
   if (o.context > o.page * o.pages_per_sequence)
-    throw Error(ErrorCode::InvalidArgument, concat_text("a context of ", o.context, " tokens does not fit into ",
+    throw Error(ErrorCode::InvalidArgument, concat_text("a context of ", o.context, " tokens does not fit in ",
                                                         o.pages_per_sequence, " pages of ", o.page));
   if (o.window_page < 0 || (o.window_page == 0 && o.window_pages != 0) ||
       (o.window_page != 0 && (o.window_pages < 1 || o.window_pages > (std::int64_t{1} << 31) / o.window_page - 1)))
-    throw Error(ErrorCode::InvalidArgument, concat_text(o.window_pages, " pages of ", o.window_page,
-                                                        " tokens for layers with a window cannot be counted"));
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text(o.window_pages, " pages of ", o.window_page,
+                            " tokens for layers with sliding windows are not a valid cache"));
   if (!c.names.positions.empty() && o.context > c.max_positions)
     throw Error(
         ErrorCode::InvalidArgument,
-        concat_text("a context of ", o.context, " tokens is beyond the model's ", c.max_positions, " positions"),
-        "its position embedding ends there");
+        concat_text("a context of ", o.context, " tokens is larger than the model's ", c.max_positions, " positions"),
+        "the position embedding of the model has no more rows");
   if (o.cache_dtype != DType::F32 && o.cache_dtype != DType::BF16 && o.cache_dtype != DType::F16)
     throw Error(ErrorCode::InvalidArgument,
-                concat_text("the cache holds f32, bf16 or f16, not ", dtype_name(o.cache_dtype)));
+                concat_text("the KV cache must be f32, bf16 or f16, got ", dtype_name(o.cache_dtype)));
   if (o.cache_scheme) {
     if (!is_block_scheme(*o.cache_scheme) || block_layout(*o.cache_scheme).elements != 32)
       throw Error(ErrorCode::InvalidArgument,
-                  concat_text("the cache cannot hold ", quant_scheme_name(*o.cache_scheme), " blocks"),
-                  "known are q8_0, q4_0, q4_1, q5_0 and q5_1");
+                  concat_text("the KV cache cannot hold ", quant_scheme_name(*o.cache_scheme), " blocks"),
+                  "supported are q8_0, q4_0, q4_1, q5_0 and q5_1");
     if (c.cached_dim() % 32)
       throw Error(ErrorCode::InvalidArgument,
-                  concat_text("heads of ", c.cached_dim(), " elements do not fit into blocks of 32"),
+                  concat_text("heads of ", c.cached_dim(), " elements cannot be divided into blocks of 32"),
                   "keep the cache in f32, bf16 or f16");
   }
 }
@@ -128,9 +128,9 @@ void check_counts(const DecoderConfig& c, const ModelWeights& weights) {
   if (least > there)
     throw Error(
         ErrorCode::BadFile,
-        concat_text(weights.source, ": ", there, " tensors are there, but a ", c.family, " of ", c.layers.size(),
+        concat_text(weights.source, ": the file has ", there, " tensors, but a ", c.family, " of ", c.layers.size(),
                     " layers", c.moe ? concat_text(" with ", c.moe->experts, " experts") : std::string(),
-                    " has more than ", least),
+                    " has at least ", least),
         "the configuration and the weights belong to different models");
 }
 

@@ -25,7 +25,7 @@ DecoderConfig parse_decoder_config(const JsonDocument& document) try {
   if (c.bidirectional)
     keys.unsupported(
         keys.flag("is_causal", true) ? "\"use_bidirectional_attention\" is true" : "\"is_causal\" is false",
-        "such a model embeds texts; it does not write them");
+        "such a model computes text embeddings; it does not generate text");
   return c;
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("parse_decoder_config");
@@ -47,8 +47,8 @@ DecoderConfig parse_decoder_of_texts(const JsonDocument& document) try {
     return c;
   }
   const std::vector<std::string> known = decoder_families();
-  keys.unsupported(concat_text("\"model_type\" is \"", type, "\", which is no decoder that rlx knows"),
-                   concat_text("known are ", quoted_names(known, known.size())));
+  keys.unsupported(concat_text("\"model_type\" is \"", type, "\", which is not a decoder that rlx supports"),
+                   concat_text("supported are ", quoted_names(known, known.size())));
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("parse_decoder_of_texts");
 }

@@ -105,7 +105,7 @@ AdapterSet::Naming adapter_names(const DecoderConfig& c, const GgufFile& file) {
   const DecoderFamily* a = find_family_of_gguf(c.family, false, c.moe.has_value());
   if (!a)
     throw Error(ErrorCode::Unsupported,
-                concat_text(file.source(), ": adapters of a ", c.family, " in GGUF are not known"),
+                concat_text(file.source(), ": adapters of a ", c.family, " in GGUF are not supported"),
                 "load the model from its Hugging Face folder");
   return [a, dim = c.head_dim](std::string_view stored, std::int64_t rows) -> std::optional<AdapterSet::Module> {
     const auto found = translate_tensor(*a, concat_text(stored, ".weight"));
@@ -175,7 +175,7 @@ struct DecoderModel::Impl {
     for (const void* data : mapped)
       if (const auto file = changed_file_at(data))
         throw Error(ErrorCode::BadFile, concat_text("\"", *file, "\" was written to while the model was loaded"),
-                    "load it again when the file is whole");
+                    "load it again when the file is complete");
   }
 
   // Calls f(inputs) for the prepared run.
@@ -211,7 +211,7 @@ struct DecoderModel::Impl {
     const auto count = static_cast<std::int64_t>(ids.size());
     if (count > graph.max_tokens)
       throw Error(ErrorCode::InvalidArgument,
-                  concat_text("profile: ", count, " tokens are more than a run has, ", graph.max_tokens));
+                  concat_text("profile: ", count, " tokens exceed the ", graph.max_tokens, " tokens of a run"));
     const std::int64_t before = cache.length(0);
     cache.append(0, count);
     try {
@@ -238,18 +238,18 @@ struct DecoderModel::Impl {
 
   void check(std::span<const SequenceTokens> parts) const {
     std::vector<bool> named(static_cast<std::size_t>(cache.sequences()), false);
-    if (parts.empty()) throw Error(ErrorCode::InvalidArgument, "forward: there are no tokens");
+    if (parts.empty()) throw Error(ErrorCode::InvalidArgument, "forward: no tokens were given");
     for (const SequenceTokens& part : parts) {
       (void)cache.length(part.sequence);  // throws for an unknown sequence
       if (named[static_cast<std::size_t>(part.sequence)])
         throw Error(ErrorCode::InvalidArgument, concat_text("forward: sequence ", part.sequence, " is given twice"));
       named[static_cast<std::size_t>(part.sequence)] = true;
       if (part.tokens.empty())
-        throw Error(ErrorCode::InvalidArgument, concat_text("forward: sequence ", part.sequence, " gets no tokens"));
+        throw Error(ErrorCode::InvalidArgument, concat_text("forward: sequence ", part.sequence, " has no tokens"));
       if (part.logits < -1 || part.logits > static_cast<std::int64_t>(part.tokens.size()))
         throw Error(ErrorCode::InvalidArgument,
-                    concat_text("forward: sequence ", part.sequence, " gets ", part.tokens.size(),
-                                " tokens and wants logits of ", part.logits),
+                    concat_text("forward: sequence ", part.sequence, " has ", part.tokens.size(),
+                                " tokens, but logits of ", part.logits, " were asked for"),
                     "-1: as LogitRows says");
       if (part.adapter < -1 || part.adapter >= static_cast<std::int64_t>(adapter_names.size()))
         throw Error(ErrorCode::InvalidArgument,

@@ -57,19 +57,20 @@ void check_encoder(const EncoderConfig& c) {
       fail(concat_text(s.name, " must be in [", s.least, ", 2^30], got ", s.value));
   if (c.num_heads % c.kv_heads) fail(concat_text("kv_heads ", c.kv_heads, " must divide num_heads ", c.num_heads));
   if (c.positions == EncoderPositions::AfterPadding && c.position_rows < c.max_tokens + c.padding_id + 1)
-    fail(concat_text(c.position_rows, " positions are too few for ", c.max_tokens, " tokens behind the padding's"));
+    fail(concat_text(c.position_rows, " positions are too few for ", c.max_tokens,
+                     " tokens after the position of padding"));
   if (c.relative_buckets &&
       (c.relative_buckets < 4 || c.relative_distance <= c.relative_buckets / 4 || c.relative_distance > 1 << 16))
-    fail(concat_text(c.relative_buckets, " buckets do not reach a distance of ", c.relative_distance));
-  if (c.layers.empty()) fail("it has no layers");
+    fail(concat_text(c.relative_buckets, " relative position buckets do not fit a distance of ", c.relative_distance));
+  if (c.layers.empty()) fail("the model has no layers");
   for (const EncoderLayer& l : c.layers) {
-    if (l.reach < 0) fail(concat_text("a reach must not be negative, got ", l.reach));
+    if (l.reach < 0) fail(concat_text("an attention window must not be negative, got ", l.reach));
     if (l.rope >= static_cast<int>(c.ropes.size()))
-      fail(concat_text("a layer has rope ", l.rope, " of ", c.ropes.size()));
+      fail(concat_text("a layer uses rope ", l.rope, ", but the model has ", c.ropes.size(), " ropes"));
   }
   for (const RopeSpec& r : c.ropes)
     if (r.rotated > c.head_dim)
-      fail(concat_text(r.rotated, " elements of a head of ", c.head_dim, " cannot be rotated"));
+      fail(concat_text("rope rotates ", r.rotated, " elements, but a head has only ", c.head_dim));
 }
 
 void check_options(const EncoderConfig& c, const EncoderGraphOptions& o) {
@@ -78,19 +79,21 @@ void check_options(const EncoderConfig& c, const EncoderGraphOptions& o) {
   };
   if (o.batch && *o.batch < 0) fail(concat_text("the batch must not be negative, got ", *o.batch));
   if (o.sequence && (*o.sequence < 1 || *o.sequence > c.max_tokens))
-    fail(concat_text("the sequence must be in [1, ", c.max_tokens, "], got ", *o.sequence), "the model ends there");
+    fail(concat_text("the sequence must be in [1, ", c.max_tokens, "], got ", *o.sequence),
+         "this is the largest sequence of the model");
   if (o.types && c.names.types.empty()) fail(concat_text("a ", c.family, " has no token types"));
   if (o.output == EncoderOutput::Scores && !c.classifier)
-    fail(concat_text("a ", c.family, " has no classifier that rlx knows"));
+    fail(concat_text("a ", c.family, " has no classifier that rlx supports"));
   if (c.classifier && c.classifier->answers)
     for (const std::int32_t id : {c.classifier->answers->no, c.classifier->answers->yes})
       if (id < 0 || id >= c.vocab_size)
-        fail(concat_text("the answer ", id, " is none of the ", c.vocab_size, " tokens of the ", c.family));
+        fail(concat_text("the answer token ", id, " is not in the vocabulary of ", c.vocab_size, " tokens of the ",
+                         c.family));
   std::int64_t width = c.hidden_size;
   for (const DenseSpec& d : o.dense) {
     if (d.in != width || d.out < 1 || d.out > std::int64_t{1} << 30)
-      fail(concat_text("the dense layer '", d.name, "' takes ", d.in, " elements and gives ", d.out,
-                       ", but the vectors before it have ", width));
+      fail(concat_text("the dense layer '", d.name, "' has ", d.in, " inputs and ", d.out,
+                       " outputs, but the vectors before it have length ", width));
     width = d.out;
   }
   if (o.dimensions < 0 || o.dimensions > width)
@@ -335,7 +338,7 @@ Expr EncoderBuilder::text(Expr tokens, const EncoderGraphOptions& o) {
 
 Expr pool_tokens(Expr tokens, Expr mask, Pooling pooling) {
   if (pooling_name(pooling) == "unknown")
-    throw Error(ErrorCode::InvalidArgument, concat_text(static_cast<int>(pooling), " is no Pooling"));
+    throw Error(ErrorCode::InvalidArgument, concat_text(static_cast<int>(pooling), " is not a Pooling"));
   Graph& g = tokens.graph();
   if (pooling == Pooling::Cls) return g.squeeze(g.narrow(tokens, 1, 0, 1), 1);
   if (pooling == Pooling::LastToken) {
@@ -371,7 +374,7 @@ Graph build_encoder(const EncoderConfig& c, const ModelWeights& weights, const E
   const std::size_t there = weights.loader->names().size();
   if (c.layers.size() > there)  // each layer is built: a wrong count must not take long
     throw Error(ErrorCode::BadFile,
-                concat_text(weights.source, ": ", there, " tensors are there, but a ", c.family, " of ",
+                concat_text(weights.source, ": the file has ", there, " tensors, but a ", c.family, " of ",
                             c.layers.size(), " layers has more"),
                 "the configuration and the weights belong to different models");
   Graph g("encoder");

@@ -21,7 +21,7 @@ EncoderConfig encoder_of(const DecoderConfig& d, const ConfigKeys& k) {
                               : !from.xielu.empty()     ? "xIELU"
                                                         : nullptr;
   if (lacking)
-    k.unsupported(concat_text("texts are not embedded by decoders with ", lacking, ", as a ", d.family, " has"));
+    k.unsupported(concat_text("text embeddings of decoders do not support ", lacking, ", which a ", d.family, " has"));
   EncoderConfig c;
   c.family = d.family;
   c.vocab_size = d.vocab_size, c.hidden_size = d.hidden_size, c.ff_size = d.ff_size;
@@ -93,8 +93,8 @@ EncoderConfig parse_encoder_config(const JsonDocument& document) try {
   if (std::find(decoders.begin(), decoders.end(), type) != decoders.end())
     return encoder_of(parse_decoder_of_texts(document), keys);
   const std::vector<std::string> known = encoder_families();
-  keys.unsupported(concat_text("\"model_type\" is \"", type, "\", which is no encoder of texts that rlx knows"),
-                   concat_text("known are ", quoted_names(known, known.size()),
+  keys.unsupported(concat_text("\"model_type\" is \"", type, "\", which is not a text encoder that rlx supports"),
+                   concat_text("supported are ", quoted_names(known, known.size()),
                                ", and decoders: ", quoted_names(decoders, decoders.size())));
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("parse_encoder_config");

@@ -20,7 +20,7 @@ double small_number(const ConfigKeys& k, std::string_view key, double fallback) 
 
 void refuse_flags(const ConfigKeys& k, std::initializer_list<std::string_view> flags) {
   for (const std::string_view key : flags)
-    if (k.flag(key, false)) k.unsupported(concat_text("\"", key, "\" is true"), "this version runs encoders alone");
+    if (k.flag(key, false)) k.unsupported(concat_text("\"", key, "\" is true"), "only encoders are supported");
 }
 
 std::int64_t label_count(const ConfigKeys& k) {
@@ -58,7 +58,7 @@ void count_after_padding(const ConfigKeys& k, EncoderConfig& c) {
   c.padding_id = k.size_or("pad_token_id", 1, 0);
   c.max_tokens = c.position_rows - c.padding_id - 1;
   if (c.max_tokens < 1)
-    k.bad(concat_text("\"max_position_embeddings\" ", c.position_rows, " leaves no positions behind \"pad_token_id\" ",
+    k.bad(concat_text("\"max_position_embeddings\" ", c.position_rows, " leaves no positions after \"pad_token_id\" ",
                       c.padding_id));
 }
 

@@ -67,7 +67,7 @@ void read_windows(const ConfigKeys& k, DecoderConfig& c, std::int64_t window,
     if (!types.empty()) {
       if (types[i] != "sliding_attention" && types[i] != "full_attention")
         k.unsupported(concat_text("\"layer_types\" holds \"", types[i], "\""),
-                      "known are full_attention and sliding_attention");
+                      "supported are full_attention and sliding_attention");
       slides = types[i] == "sliding_attention";
       if (slides && window == 0)
         k.bad("\"layer_types\" holds \"sliding_attention\", but there is no \"sliding_window\"");

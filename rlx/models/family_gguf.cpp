@@ -33,9 +33,9 @@ void read_sizes(const GgufKeys& k, DecoderConfig& c) {
     k.bad(concat_text("the embedding length ", c.hidden_size, " is not a multiple of the ", c.num_heads, " heads"));
   c.head_dim = k.size_or("attention.key_length", c.hidden_size / c.num_heads);
   if (k.size_or("attention.value_length", c.head_dim) != c.head_dim)
-    k.unsupported("heads of values have another size than heads of keys");
+    k.unsupported("value heads do not have the size of key heads");
   if (c.num_heads % c.kv_heads)
-    k.bad(concat_text(c.num_heads, " heads are no multiple of ", c.kv_heads, " heads of keys and values"));
+    k.bad(concat_text(c.num_heads, " heads are not a multiple of ", c.kv_heads, " KV heads"));
   c.max_positions = k.size("context_length");
   if (k.has("attention.layer_norm_rms_epsilon")) {
     c.norm_eps = k.positive("attention.layer_norm_rms_epsilon");
@@ -56,8 +56,8 @@ RopeSpec read_rope(const GgufKeys& k, const DecoderConfig& c, RopePairing pairin
   s.theta = k.positive_or("rope.freq_base", theta);
   s.rotated = k.size_or("rope.dimension_count", c.head_dim);
   if (s.rotated < 2 || s.rotated % 2 || s.rotated > c.head_dim)
-    k.bad(concat_text("of heads of ", c.head_dim, " elements ", s.rotated,
-                      " would be rotated, expected an even number from 2 on"));
+    k.bad(concat_text("rope rotates ", s.rotated, " elements of heads of ", c.head_dim,
+                      ", expected an even number from 2 to the head size"));
   s.original_context = k.size_or("rope.scaling.original_context_length", c.max_positions);
   s.table_scale = k.positive_or("rope.scaling.attn_factor", 1);
   const std::string type = k.text("rope.scaling.type", "none");
@@ -72,8 +72,8 @@ RopeSpec read_rope(const GgufKeys& k, const DecoderConfig& c, RopePairing pairin
     s.beta_fast = k.positive_or("rope.scaling.yarn_beta_fast", 32);
     s.beta_slow = k.positive_or("rope.scaling.yarn_beta_slow", 1);
   } else if (type != "none" && type != "longrope") {
-    k.unsupported(concat_text("the rope scaling \"", type, "\" is not known"),
-                  "known are none, linear, yarn and longrope");
+    k.unsupported(concat_text("the rope scaling \"", type, "\" is not supported"),
+                  "supported are none, linear, yarn and longrope");
   }
   // Factors of each pair, stored as tensors: one set for every length (Llama 3.1), or two.
   if (k.has_tensor("rope_freqs.weight")) {

@@ -134,7 +134,9 @@ Expr Flow::linear(Expr x, const std::string& name, std::int64_t out, bool bias, 
 
 Expr Flow::linear_of_heads(Expr x, const std::string& name, std::int64_t heads, std::int64_t head_dim, bool bias) {
   if (heads < 1 || head_dim < 1)
-    throw Error(ErrorCode::InvalidArgument, concat_text("linear_of_heads: ", heads, " heads of ", head_dim));
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text("linear_of_heads: the number and the size of heads must be at least 1, got ", heads,
+                            " and ", head_dim));
   Graph& g = *graph_;
   const std::int64_t in = x.dim(x.rank() - 1).value(), out = 3 * heads * head_dim;
   const auto turned = [&](const std::string& part, const std::vector<std::int64_t>& dims) {
@@ -160,7 +162,7 @@ Expr Flow::norm(Expr x, const std::string& name, NormKind kind, double eps, bool
 }
 
 Expr Flow::experts(const std::vector<std::string>& names, std::int64_t k, std::int64_t n) {
-  if (names.empty()) throw Error(ErrorCode::InvalidArgument, "Flow::experts: there are no experts");
+  if (names.empty()) throw Error(ErrorCode::InvalidArgument, "Flow::experts: no expert names were given");
   Graph& g = *graph_;
   std::vector<const Stored*> weights;
   for (const std::string& name : names) weights.push_back(&take(name, {n, k}));
@@ -200,7 +202,7 @@ void Flow::finish(std::string_view model, const std::vector<std::string>& ignore
     faults.push_back(concat_text(count(missing_.size()), missing_.size() == 1 ? " is missing: " : " are missing: ",
                                  quoted_names(missing_, kShown)));
   for (std::size_t i = 0; i < std::min(wrong_.size(), kShown); ++i) faults.push_back(wrong_[i]);
-  if (wrong_.size() > kShown) faults.push_back(concat_text("and ", wrong_.size() - kShown, " more of other shapes"));
+  if (wrong_.size() > kShown) faults.push_back(concat_text("and ", wrong_.size() - kShown, " more with wrong shapes"));
   if (!extra.empty())
     faults.push_back(concat_text(count(extra.size()), extra.size() == 1 ? " belongs" : " belong", " to no part of ",
                                  model, ": ", quoted_names(extra, kShown)));
@@ -211,7 +213,7 @@ void Flow::finish(std::string_view model, const std::vector<std::string>& ignore
   if (wrong_.empty() && missing_.size() == 1 && !extra.empty())
     hint = did_you_mean(missing_[0], extra, hint);
   else if (extra.empty() && wrong_.empty())
-    hint = "the file is of another model, or was cut down";
+    hint = "the file belongs to another model, or is incomplete";
   throw Error(ErrorCode::BadFile, text, hint);
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("Flow::finish");

@@ -154,9 +154,9 @@ void require_memory(const std::string& path, const MemoryNeed& need, std::size_t
                     const DecoderGraphOptions& graph) {
   if (need.total() <= available) return;
   std::string parts = concat_text("weights ", gigabytes(need.in_files + need.repacked));
-  if (need.repacked != 0) parts += concat_text(" (", gigabytes(need.repacked), " of them repacked for products)");
+  if (need.repacked != 0) parts += concat_text(" (", gigabytes(need.repacked), " of them packed for matmuls)");
   parts += concat_text(", keys and values of ", graph.pages * graph.page, " tokens ", gigabytes(need.cache));
-  if (need.buffers != 0) parts += concat_text(", values of a run up to ", gigabytes(need.buffers));
+  if (need.buffers != 0) parts += concat_text(", intermediate values of a run up to ", gigabytes(need.buffers));
   // The memory of sliding-window layers does not depend on the context.
   const auto tokens = static_cast<std::size_t>(std::max<std::int64_t>(graph.pages * graph.page, 1));
   DecoderConfig whole = config;
@@ -169,10 +169,10 @@ void require_memory(const std::string& path, const MemoryNeed& need, std::size_t
   small.cache_scheme = QuantScheme::Q8_0;
   if (config.cached_dim() % 32 == 0)
     if (const std::size_t q8 = decoder_cache_bytes(config, small); q8 < need.cache)
-      hint += concat_text("a cache in q8_0 blocks (", gigabytes(q8), "), ");
-  hint += "a smaller quantisation of the weights; or load without this check";
+      hint += concat_text("a KV cache in q8_0 (", gigabytes(q8), "), ");
+  hint += "weights quantized to fewer bits; or load without this check";
   throw Error(Diagnostic{ErrorCode::OutOfMemory,
-                         concat_text("loading '", path, "' needs ", gigabytes(need.total()), " of memory, ",
+                         concat_text("loading '", path, "' needs ", gigabytes(need.total()), " of memory, but ",
                                      gigabytes(available), " are available"),
                          std::move(parts), std::move(hint)});
 }

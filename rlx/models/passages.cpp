@@ -61,7 +61,7 @@ void keep_best(std::vector<Match>& matches, std::size_t count) {
 std::vector<Match> best_matches(const Tensor& query, const Tensor& vectors, std::size_t count) {
   if (vectors.rank() != 2 || query.num_elements() != vectors.dim(1))
     throw Error(ErrorCode::ShapeMismatch,
-                concat_text("the query ", query.shape(), " does not fit vectors ", vectors.shape()));
+                concat_text("the query ", query.shape(), " does not match the vectors ", vectors.shape()));
   const auto width = static_cast<std::size_t>(vectors.dim(1));
   const std::span<const float> q = query.values<float>(), v = vectors.values<float>();
   std::vector<Match> all(static_cast<std::size_t>(vectors.dim(0)));

@@ -26,8 +26,8 @@ ScoreActivation stored_activation(const JsonDocument& document, std::int64_t lab
   if (text.ends_with(".Sigmoid")) return ScoreActivation::Sigmoid;
   if (text.ends_with(".Identity")) return ScoreActivation::Identity;
   throw Error(ErrorCode::Unsupported,
-              concat_text(document.source(), ": the activation of scores \"", text, "\" is not known"),
-              "known are Sigmoid and Identity; RerankerOptions::activation overrides the file");
+              concat_text(document.source(), ": the activation of scores \"", text, "\" is not supported"),
+              "supported are Sigmoid and Identity; RerankerOptions::activation overrides the file");
 }
 
 // The prompt of Qwen3's rerankers, as published by their authors (arXiv:2506.05176 and the model pages): a system
@@ -66,7 +66,7 @@ TokenId token_called(const Tokenizer& tokenizer, std::string_view name, const st
   const std::optional<TokenId> id = tokenizer.token_to_id(name);
   if (!id)
     throw Error(ErrorCode::BadFile, concat_text(folder, ": the tokeniser has no token \"", name, "\""),
-                "Qwen3's rerankers are asked with it");
+                "the prompt of Qwen3 rerankers needs this token");
   return *id;
 }
 
@@ -105,7 +105,7 @@ struct Reranker::Impl {
     config = parse_encoder_config(document);
     if (!config.classifier)
       throw Error(ErrorCode::Unsupported,
-                  concat_text(document.source(), ": rlx knows no classifier of a ", config.family));
+                  concat_text(document.source(), ": rlx supports no classifier of a ", config.family));
     tokenizer = load_tokenizer(folder);
     check_vocabulary(config, *tokenizer, folder);
     choose_question(folder, document);
@@ -144,16 +144,16 @@ struct Reranker::Impl {
     const bool answers = architecture.ends_with("ForCausalLM"), asks = config.family == "qwen3";
     if (answers && !asks)
       throw Error(ErrorCode::Unsupported,
-                  concat_text(document.source(), ": a ", architecture, " is no reranker that rlx knows"),
-                  "known are *ForSequenceClassification, and Qwen3ForCausalLM, which answers yes or no");
+                  concat_text(document.source(), ": a ", architecture, " is not a reranker that rlx supports"),
+                  "supported are *ForSequenceClassification, and Qwen3ForCausalLM, which answers yes or no");
     if (answers && makes_vectors(folder))
       throw Error(ErrorCode::Unsupported,
                   concat_text(folder, ": modules.json pools the tokens of this ", architecture,
-                              ": it makes vectors and answers no questions"),
-                  "SentenceEncoder and `rlx search` compare its vectors");
+                              ", so this is an embedding model and not a reranker"),
+                  "use SentenceEncoder or `rlx search` to compare its vectors");
     if (options.instruction && !asks)
       throw Error(ErrorCode::InvalidArgument, concat_text("a ", config.family, " takes no instruction"),
-                  "rerankers of Qwen3 do");
+                  "only Qwen3 rerankers take an instruction");
     if (!answers && !options.instruction) return;
     asked_for = options.instruction ? *options.instruction : std::string(kUsualInstruction);
     for (const std::string_view turn : {"<|im_start|>", "<|im_end|>"}) token_called(*tokenizer, turn, folder);
@@ -171,7 +171,7 @@ struct Reranker::Impl {
     for (const PairPiece& piece : tokenizer->pair_pieces())
       if (piece.type >= config.type_vocab_size)
         throw Error(ErrorCode::BadFile,
-                    concat_text("the tokeniser gives tokens of pairs the type ", piece.type,
+                    concat_text("the tokeniser uses the token type ", piece.type,
                                 ", but \"type_vocab_size\" of config.json is ", config.type_vocab_size),
                     "the tokeniser belongs to another model");
   }
@@ -190,14 +190,13 @@ struct Reranker::Impl {
   std::vector<TokenId> encode_query(const std::string& query) const {
     std::vector<TokenId> tokens = encode(query, "the query");
     if (tokens.empty())
-      throw Error(ErrorCode::InvalidArgument, "the query is empty: it has no tokens",
-                  "it needs at least one word or sign");
+      throw Error(ErrorCode::InvalidArgument, "the query is empty: it has no tokens", "give at least one word or sign");
     if (!asked_for) return tokens;
     const std::size_t head = encode(question_head(*asked_for, query), "the question").size();
     if (static_cast<std::int64_t>(head) >= room())
       throw Error(ErrorCode::InvalidArgument,
-                  concat_text("the instruction and the query have ", head, " tokens, and a question has room for ",
-                              room(), ", a passage among them"),
+                  concat_text("the instruction and the query have ", head, " tokens, but only ", room(),
+                              " fit, including the passage"),
                   max_sequence < config.max_tokens ? "shorten them, or give a larger max_sequence" : "shorten them");
     return tokens;
   }
@@ -283,8 +282,8 @@ std::vector<Match> Reranker::rank(const std::string& query, std::span<const std:
                                   std::size_t count) try {
   if (labels() != 1)
     throw Error(ErrorCode::InvalidArgument,
-                concat_text("the model gives ", labels(), " numbers for a pair, and one orders passages"),
-                "Reranker::score gives all of them");
+                concat_text("the model returns ", labels(), " scores for a pair, but ranking needs one"),
+                "Reranker::score returns all of them");
   const Tensor scores = score(query, passages);
   std::vector<Match> all;
   for (std::size_t i = 0; i < passages.size(); ++i) all.push_back({i, scores.at(static_cast<std::int64_t>(i))});

@@ -24,8 +24,8 @@ RopeScaling parse_scaling(const ConfigKeys& k, const std::string& type) {
   if (type == "yarn") return RopeScaling::Yarn;
   if (type == "llama3") return RopeScaling::Llama3;
   if (type == "longrope" || type == "su") return RopeScaling::Long;
-  k.unsupported(concat_text("the rope scaling \"", type, "\" is not known"),
-                "known are default, linear, dynamic, yarn, llama3, longrope");
+  k.unsupported(concat_text("the rope scaling \"", type, "\" is not supported"),
+                "supported are default, linear, dynamic, yarn, llama3 and longrope");
 }
 
 void read_scaling(const ConfigKeys& root, const ConfigKeys& k, const RopeDefaults& d, RopeSpec& s) {
@@ -92,13 +92,13 @@ RopeSpec read(const ConfigKeys& k, const RopeDefaults& d, bool local) {
   constexpr std::string_view kPartial = "partial_rotary_factor";
   const double partial = from.number_or(kPartial, k.number_or(kPartial, d.partial));
   if (!d.partly && partial != d.partial)
-    k.unsupported(concat_text("\"", kPartial, "\" is ", partial, ", but this family rotates all of a head"));
+    k.unsupported(concat_text("\"", kPartial, "\" is ", partial, ", but this family rotates whole heads"));
   if (!(partial > 0) || partial > 1)
-    k.bad(concat_text("the part of a head that is rotated is ", partial, ", expected 0 to 1"));
+    k.bad(concat_text("the rotated fraction of a head is ", partial, ", expected 0 to 1"));
   s.rotated = static_cast<std::int64_t>(static_cast<double>(d.head_dim) * partial);
   if (s.rotated < 2 || s.rotated % 2)
-    k.bad(concat_text("of heads of ", d.head_dim, " elements ", s.rotated,
-                      " would be rotated, expected an even number from 2 on"));
+    k.bad(concat_text("rope rotates ", s.rotated, " elements of heads of ", d.head_dim,
+                      ", expected an even number of at least 2"));
   if (newer)
     read_scaling(k, from, d, s);
   else if (older)

@@ -16,7 +16,7 @@ constexpr std::int64_t kMostContext = std::int64_t{1} << 24;  // F32 cannot repr
 void check(const RopeSpec& s, std::int64_t context) {
   const auto fail = [](const std::string& what) { throw Error(ErrorCode::InvalidArgument, "rope: " + what); };
   if (s.rotated < 2 || s.rotated % 2 || s.rotated > 1 << 20)
-    fail(concat_text("the elements rotated must be an even number from 2 to 2^20, got ", s.rotated));
+    fail(concat_text("the number of rotated elements must be even and in [2, 2^20], got ", s.rotated));
   if (!(s.theta > 0) || !std::isfinite(s.theta)) fail(concat_text("theta must be positive, got ", s.theta));
   if (context < 1 || context > kMostContext) fail(concat_text("the context must be in [1, 2^24], got ", context));
   if (!(s.factor > 0) || !std::isfinite(s.factor)) fail(concat_text("the factor must be positive, got ", s.factor));

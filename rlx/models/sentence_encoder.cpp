@@ -104,8 +104,7 @@ void load_checkpoint(CompiledGraph& encoder, std::shared_ptr<const WeightLoader>
   for (const IoInfo& param : encoder.params()) used.insert(param.name);
   for (const std::string& name : weights->names())
     if (name.starts_with(kLayerPrefix) && !used.contains(name))
-      throw Error(ErrorCode::BadFile,
-                  concat_text(path, ": config.json describes a model without the tensor '", name, "'"),
+      throw Error(ErrorCode::BadFile, concat_text(path, ": config.json does not account for the tensor '", name, "'"),
                   "\"num_hidden_layers\" is too small, or the configuration belongs to another model");
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("load_checkpoint");
@@ -120,7 +119,7 @@ EncoderGraphOptions encoder_graph_options(const SentenceModelConfig& config) {
 double cosine_similarity(std::span<const float> a, std::span<const float> b) {
   if (a.size() != b.size())
     throw Error(ErrorCode::ShapeMismatch,
-                concat_text("cosine of vectors of ", a.size(), " and ", b.size(), " elements"));
+                concat_text("cosine: the vectors have different lengths, ", a.size(), " and ", b.size()));
   double dot = 0, aa = 0, bb = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
     dot += static_cast<double>(a[i]) * b[i];
@@ -265,7 +264,7 @@ Tensor SentenceEncoder::embed(std::span<const std::string> texts, std::vector<Tr
       order.push_back(i);
     else if (!impl().options.zero_empty)
       throw Error(ErrorCode::InvalidArgument, concat_text(name_of(i), " is empty: it has no tokens"),
-                  "leave it out; a text needs at least one word or sign");
+                  "leave the text out; a text needs at least one word or sign");
     if (notices && num_tokens > impl().max_sequence) notices->push_back({i, num_tokens, impl().max_sequence});
   }
   Tensor out = Tensor::zeros(Shape({texts.size(), hidden}, DType::F32));
@@ -292,7 +291,7 @@ std::string SentenceEncoder::prompt(std::string_view name) const try {
   std::vector<std::string> known;
   for (const auto& prompt : impl().config.prompts) known.push_back(prompt.first);
   throw Error(ErrorCode::InvalidArgument, concat_text("the model has no prompt called \"", name, "\""),
-              known.empty() ? "it has no prompts" : concat_text("it has ", quoted_names(known, known.size())));
+              known.empty() ? "the model has no prompts" : concat_text("it has ", quoted_names(known, known.size())));
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("SentenceEncoder::prompt");
 }

@@ -121,7 +121,7 @@ using ResidualLayerNormRules = ResidualNormRules<ops::ResidualLayerNorm>;
 std::optional<Diagnostic> check_layer(const InferContext& c, const AttentionSpec& spec, int num_dense) {
   if (auto e = check_attention_attrs(c, spec)) return e;
   if (spec.mask == MaskKind::SlidingWindow)
-    return c.attr_error("mask kind sliding_window has no window attribute here");
+    return c.attr_error("mask kind sliding_window is not supported here: the op has no window attribute");
   const Shape& x = c.input(0);
   if (!is_float(x.dtype())) return c.dtype_error("x must be float, got ", x);
   if (auto e = c.check_same_dtype(0, num_dense)) return e;

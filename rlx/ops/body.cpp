@@ -15,10 +15,10 @@ Result<Shapes> infer_body(const InferContext& c, const Graph& body, std::span<co
       return c.attr_error(what, " holds a ", op_def(node.kind()).name, "; pass it as an operand");
     if (node.kind() == OpKind::Input) {
       if (next == operands.size())
-        return c.attr_error(what, " has more inputs than the ", operands.size(), " values it is given");
+        return c.attr_error(what, " has more inputs than the ", operands.size(), " operands of the node");
       if (node.shapes.size() != 1 || !(node.shape() == operands[next])) {
         Diagnostic d = c.error("input ", next, " of ", what, " is ", node.shapes.empty() ? Shape() : node.shape(),
-                               ", the operand ", operands[next]);
+                               ", but its operand is ", operands[next]);
         d.hint = "declare the input with the operand's shape; the ops of the body broadcast";
         return d;
       }
@@ -37,7 +37,7 @@ Result<Shapes> infer_body(const InferContext& c, const Graph& body, std::span<co
       return c.error("in ", what, ": ", node_text(body, id), " should be ", inferred->front());
   }
   if (next != operands.size())
-    return c.attr_error(what, " takes ", next, " inputs, the node gives it ", operands.size(), " values");
+    return c.attr_error(what, " has ", next, " inputs, but the node has ", operands.size(), " operands for it");
   if (!body.state_updates().empty()) return c.attr_error(what, " must not update a state");
   Shapes results;
   for (Value v : body.outputs()) {
@@ -58,7 +58,7 @@ Result<Shapes> infer_epilogue(const InferContext& c, const Subgraph& epilogue, c
   if (results->size() != 1) return c.attr_error("the epilogue must have one output, it has ", results->size());
   const Shape& result = results->front();
   if (result.dims() != acc.dims())
-    return c.error("the epilogue turns ", what, " ", acc, " into ", result, "; it must keep its dims");
+    return c.error("the epilogue changes the dimensions of ", what, " from ", acc, " to ", result);
   return make_shapes(result);
 }
 

@@ -43,28 +43,27 @@ bool well_formed(std::string_view name) {
 
 void check_record(const OpDef& def) {
   if (!well_formed(def.name))
-    refuse(def.name, "the name is not lower-case words joined by dots",
+    refuse(def.name, "the name must be lower-case words joined by dots",
            "name it after its project, for example 'acme.scaled_tanh'");
-  if (def.kind != OpKind::Custom) refuse(def.name, "its kind is not OpKind::Custom");
+  if (def.kind != OpKind::Custom) refuse(def.name, "its kind must be OpKind::Custom");
   if (!def.attrs.empty())
-    refuse(def.name, "it describes attributes of its own",
-           "a custom op keeps its numbers in ops::Custom::attrs, see custom_op");
-  if (def.level == Level::Lir) refuse(def.name, "an LIR op is made by the planner alone");
-  if (def.is_leaf() || def.is_view()) refuse(def.name, "it claims to be a leaf or a view");
+    refuse(def.name, "it must not describe attributes",
+           "a custom op keeps its attributes in ops::Custom::attrs: see custom_op");
+  if (def.level == Level::Lir) refuse(def.name, "only the planner makes LIR ops");
+  if (def.is_leaf() || def.is_view()) refuse(def.name, "it must not be a leaf or a view");
   if (def.elementwise == ElementwiseKind::InBodies)
-    refuse(def.name, "it claims that bodies of regions may hold it", "say ElementwiseKind::Yes");
+    refuse(def.name, "custom ops cannot be in the bodies of regions", "use ElementwiseKind::Yes");
   if (!def.infer.has()) refuse(def.name, "it has no shape rule (infer)");
   const bool composite = def.decompose.has();
   if (!def.reference.has() && !(composite && def.reference.derived()))
-    refuse(def.name, "nothing says what it computes",
+    refuse(def.name, "it has no reference rule and no decomposition",
            "give it a reference rule, or a decomposition and .reference = by_decomposition");
   if (!composite && (def.decompose.derived() || def.vjp.derived() || def.jvp.derived() || def.batch.derived()))
     refuse(def.name, "a rule is by_decomposition, but it has no decomposition", "write the rule, or none(\"why not\")");
   if (def.trait == OpTrait::Ordered && composite)
-    refuse(def.name, "an ordered op runs as it is, and cannot be written out",
-           "give it a reference rule or a kernel alone");
+    refuse(def.name, "an ordered op cannot have a decomposition", "give it a reference rule or a kernel only");
   if (def.level == Level::Hir && !composite) refuse(def.name, "an HIR block needs a decomposition");
-  if (def.inputs.required > def.inputs.count) refuse(def.name, "it requires more operands than it names");
+  if (def.inputs.required > def.inputs.count) refuse(def.name, "it has more required operands than names of operands");
 }
 
 struct CustomRules {
@@ -73,32 +72,33 @@ struct CustomRules {
     return Diagnostic{ErrorCode::NotFound,
                       concat_text("no op '", name, "' is registered"),
                       {},
-                      "call register_op with its record first"};
+                      "call register_op with its OpDef first"};
   }
   static constexpr AttrField attrs[] = {field<&ops::Custom::name>("name", AttrPlace::Mnemonic),
                                         field<&ops::Custom::attrs>("attrs")};
 };
-constexpr NoRule kNotRegistered = none("the registered record decides");
+constexpr NoRule kNotRegistered = none("the registered OpDef decides");
 
 }  // namespace
 
-constinit const OpDef ops::Custom::def{.kind = kind,
-                                       .name = "custom",
-                                       .what = "An op of another project: what register_op was told under its name.",
-                                       .inputs = variadic_inputs("x", 0),
-                                       .attrs = CustomRules::attrs,
-                                       .level = Level::Mir,
-                                       .leaf = LeafKind::None,
-                                       .elementwise = ElementwiseKind::No,
-                                       .view = ViewKind::None,
-                                       .precision = PrecisionCategory::Stated,
-                                       .infer = CustomRules::infer,
-                                       .decompose = kNotRegistered,
-                                       .vjp = kNotRegistered,
-                                       .jvp = kNotRegistered,
-                                       .batch = kNotRegistered,
-                                       .reference = kNotRegistered,
-                                       .cost = moves_bytes};
+constinit const OpDef ops::Custom::def{
+    .kind = kind,
+    .name = "custom",
+    .what = "An op of another project, as registered with register_op under its name.",
+    .inputs = variadic_inputs("x", 0),
+    .attrs = CustomRules::attrs,
+    .level = Level::Mir,
+    .leaf = LeafKind::None,
+    .elementwise = ElementwiseKind::No,
+    .view = ViewKind::None,
+    .precision = PrecisionCategory::Stated,
+    .infer = CustomRules::infer,
+    .decompose = kNotRegistered,
+    .vjp = kNotRegistered,
+    .jvp = kNotRegistered,
+    .batch = kNotRegistered,
+    .reference = kNotRegistered,
+    .cost = moves_bytes};
 
 void register_op(const OpDef& def) {
   check_record(def);
@@ -137,8 +137,8 @@ const OpDef& op_def(const OpBox& op) {
 void detail::throw_attr_bytes(const OpBox& op, std::size_t read) {
   throw Error(ErrorCode::InvalidArgument,
               concat_text(op_text_name(op), " has ", op.as<ops::Custom>().attrs.size(),
-                          " bytes of attributes, its rules read ", read),
-              "build it with custom_op and the numbers, in the types, that its record names");
+                          " bytes of attributes, but its rules read ", read),
+              "build the op with custom_op, with the attributes and types of its OpDef");
 }
 
 }  // namespace rlx

@@ -83,20 +83,20 @@ struct FftRules {
     if (real && x.dtype() != DType::F32 && x.dtype() != DType::F64)
       return c.dtype_error("r2c needs f32 or f64 values, got ", x, "; cast them first");
     if (!real && !is_complex(x.dtype()))
-      return c.dtype_error(to_real ? "c2r" : "c2c", " needs complex values, got ", x, "; cast them, or take r2c");
-    if (op.fn != FftKind::Complex && op.axes.empty())
-      return c.attr_error("of real values needs an axis, whose half spectrum it takes or gives");
+      return c.dtype_error(to_real ? "c2r" : "c2c", " needs complex values, got ", x, "; cast them, or use r2c");
+    if (op.fn != FftKind::Complex && op.axes.empty()) return c.attr_error("of real values needs at least one axis");
     if (real && op.inverse)
-      return c.attr_error("r2c is a forward transform; the inverse of a real signal is the ",
-                          "conjugate of it, scaled");
+      return c.attr_error(
+          "r2c has no inverse: the inverse transform of a real signal is the scaled conjugate of the forward "
+          "transform");
     if (to_real && !op.inverse) return c.attr_error("c2r is an inverse transform: set inverse");
     if (op.length.size() != (to_real ? 1U : 0U))
       return c.attr_error(to_real ? "c2r needs one entry of length, the extent of its last axis"
-                                  : "length is for c2r alone");
+                                  : "length is only for c2r");
     for (std::int64_t a : op.axes) {
       const bool shorter = to_real && a == op.axes.back();
       if (!shorter && x.dim(static_cast<int>(a)).is_static(0))
-        return c.error("has no points along axis ", a, " of x ", x, "; a transform needs at least one");
+        return c.error("has no points along axis ", a, " of x ", x, "; a transform needs at least one point");
     }
     if (op.fn == FftKind::Complex) return make_shapes(x);
     Dims dims = x.dims();

@@ -15,7 +15,7 @@ Result<Shapes> declared(const InferContext& c, const std::string& name, const Di
 struct InputRules {
   static Result<Shapes> infer(const InferContext& c) {
     const auto& op = c.op<ops::Input>();
-    if (op.form->bytes < 0) return c.attr_error("'", op.name, "' has a malformed form '", op.form->id, "'");
+    if (op.form->bytes < 0) return c.attr_error("'", op.name, "' has a malformed packed layout '", op.form->id, "'");
     return declared(c, op.name, op.dims, op.dtype);
   }
   static constexpr AttrField attrs[] = {
@@ -26,7 +26,7 @@ struct InputRules {
 struct ParamRules {
   static Result<Shapes> infer(const InferContext& c) {
     const auto& op = c.op<ops::Param>();
-    if (op.form->bytes < 0) return c.attr_error("'", op.name, "' has a malformed form '", op.form->id, "'");
+    if (op.form->bytes < 0) return c.attr_error("'", op.name, "' has a malformed packed layout '", op.form->id, "'");
     return declared(c, op.name, op.dims, op.dtype);
   }
   static constexpr AttrField attrs[] = {field<&ops::Param::name>("name"),
@@ -49,7 +49,7 @@ struct StateRules {
   static Result<Shapes> infer(const InferContext& c) {
     const auto& op = c.op<ops::State>();
     if (!op.init.empty() && !(op.init.shape() == Shape(op.dims, op.dtype)))
-      return c.error("'", op.name, "' is ", Shape(op.dims, op.dtype), ", its initial value ", op.init.shape());
+      return c.error("'", op.name, "' is ", Shape(op.dims, op.dtype), ", but its initial value is ", op.init.shape());
     return declared(c, op.name, op.dims, op.dtype);
   }
   static constexpr AttrField attrs[] = {
@@ -120,7 +120,7 @@ constinit const OpDef ops::Constant::def{.kind = kind,
 constinit const OpDef ops::State::def{
     .kind = kind,
     .name = "state",
-    .what = "A persistent value: reads what the last run left; the graph declares its next value.",
+    .what = "A persistent value: reads the value of the last run; the graph declares the next value.",
     .inputs = inputs(),
     .attrs = StateRules::attrs,
     .level = Level::Mir,

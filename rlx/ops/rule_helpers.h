@@ -37,8 +37,9 @@ StridedView whole(std::span<const std::int64_t> dims);
 template <class F>
 decltype(auto) visit_accumulator(DType t, F&& f) {
   if (is_storage_only(t))
-    throw Error(ErrorCode::Unsupported, concat_text(dtype_name(t), " is a storage type, it cannot be computed with"),
-                "cast it to a computing type first");
+    throw Error(ErrorCode::Unsupported,
+                concat_text(dtype_name(t), " is a storage dtype, which cannot be computed with"),
+                "cast it to a compute dtype first");
   if (is_complex(t)) return f(std::complex<double>{});
   if (is_float(t)) return f(double{});
   if (is_unsigned_int(t)) return f(std::uint64_t{});

@@ -119,11 +119,10 @@ std::optional<Graph> run_canonicalize_convs(const Graph& g, const PassContext& c
 
 }  // namespace
 
-const Pass canonicalize_convs{
-    "canonicalize-convs",
-    "Writes a convolution of one tap, without strides, padding and groups, as a product, and turns filters that "
-    "weights "
-    "alone give to [space.., features of x, features of the result]. Always legal; the target must run the form.",
-    run_canonicalize_convs};
+const Pass canonicalize_convs{"canonicalize-convs",
+                              "Rewrites a 1x1 convolution without strides, padding and groups as a matmul, and "
+                              "transposes filters that depend only on weights to [spatial.., features of x, features "
+                              "of the result]. Always legal; the target must claim the new node.",
+                              run_canonicalize_convs};
 
 }  // namespace rlx

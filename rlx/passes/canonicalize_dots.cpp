@@ -164,11 +164,10 @@ std::optional<Graph> run_canonicalize_dots(const Graph& g, const PassContext& co
 
 }  // namespace
 
-const Pass canonicalize_dots{
-    "canonicalize-dots",
-    "Writes MatMul as DotGeneral and lets dots read through transposes and batch expands of their operands, where the "
-    "result's axis order "
-    "stays and the target runs the form. A weight product is [.., K] x [K, N] or [N, K], without batch axes.",
-    run_canonicalize_dots};
+const Pass canonicalize_dots{"canonicalize-dots",
+                             "Rewrites MatMul as DotGeneral, and lets dots read through transposes and batch expands "
+                             "of their operands, where the axis order of the result stays and the target claims the "
+                             "new dot. A matmul with a weight is [.., K] x [K, N] or [N, K], without batch axes.",
+                             run_canonicalize_dots};
 
 }  // namespace rlx

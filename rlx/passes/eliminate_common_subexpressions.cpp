@@ -143,8 +143,8 @@ std::optional<Graph> run_eliminate_common_subexpressions(const Graph& g, const P
 
 const Pass eliminate_common_subexpressions{
     "eliminate-common-subexpressions",
-    "Keeps one of several nodes with the same op, attributes (bit for bit) and "
-    "operands, placed on one device; sums and products in either order. Legal: they are pure; ordered ops stay.",
+    "Keeps one of several nodes with the same op, attributes (bit for bit) and operands, placed on one device; "
+    "operands of sums and products may be in either order. Legal: the nodes are pure; ordered ops stay.",
     run_eliminate_common_subexpressions};
 
 }  // namespace rlx

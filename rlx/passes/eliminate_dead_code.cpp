@@ -13,9 +13,8 @@ std::optional<Graph> run_eliminate_dead_code(const Graph& g, const PassContext&)
 }  // namespace
 
 const Pass eliminate_dead_code{"eliminate-dead-code",
-                               "Drops nodes that no output, no state update, no symbol and no ordered op needs. "
-                               "Inputs, params and states stay: they "
-                               "are the interface.",
+                               "Removes nodes that no output, state update, symbol or ordered op needs. Inputs, params "
+                               "and states stay: they are the interface.",
                                run_eliminate_dead_code};
 
 }  // namespace rlx

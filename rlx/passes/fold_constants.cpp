@@ -115,9 +115,9 @@ std::optional<Graph> run_fold_constants(const Graph& g, const PassContext&) {
 
 const Pass fold_constants{
     "fold-constants",
-    "Evaluates ops whose operands are constants, in their own dtype, when the result has at most "
-    "64 KiB; reads static extents. Codes are not decoded "
-    "into more bytes than they take, nor large constants cast to wider types. A result without elements is a constant.",
+    "Evaluates ops whose operands are constants, in their own dtype, if the result has at most 64 KiB; replaces "
+    "dim_size of a static extent by a constant. Quantized constants are not decoded to more bytes, and large constants "
+    "are not cast to wider types. A result without elements becomes a constant.",
     run_fold_constants};
 
 }  // namespace rlx

@@ -26,13 +26,14 @@ void fuse_attention(GraphRewriter& r, const PassContext& context, NodeId attenti
     context.missed(kAttentionBlockPattern, g, attention, reason, std::move(detail), std::move(hint));
   };
   if (op.present.bits != 0)
-    return miss(MissReason::NotFused, "a fused block has no lengths and no sinks, which this attention has");
+    return miss(MissReason::NotFused,
+                "the attention has lengths or sinks, which fused_attention_block does not support");
   if (op.v_head_dim.value_or(op.head_dim) != op.head_dim)
     return miss(MissReason::ShapeMismatch,
-                concat_text("heads of v have ", *op.v_head_dim, " elements, those of q ", op.head_dim));
+                concat_text("heads of v have ", *op.v_head_dim, " elements, but heads of q have ", op.head_dim));
   if (const Value lse(attention, 1); uses.use_count(lse) != 0 || uses.is_output(lse))
     return miss(uses.is_output(lse) ? MissReason::IsOutput : MissReason::MultiConsumer,
-                concat_text("the log-sum-exp ", lse, " of the attention is read"));
+                concat_text("the log-sum-exp ", lse, " of the attention has readers"));
   // q, k and v are slices of one value, in this order and without gaps.
   AxisRange part[3];
   for (std::size_t i = 0; i < 3; ++i) {
@@ -40,7 +41,7 @@ void fuse_attention(GraphRewriter& r, const PassContext& context, NodeId attenti
     std::optional<AxisRange> range = axis_range(g, v);
     if (!range)
       return miss(MissReason::NotFused, concat_text("operand ", v, " is ", op_text_name(g.node(v.node).op),
-                                                    ", no slice of a joined projection"));
+                                                    ", not a slice of a joined projection"));
     part[i] = *range;
     if (part[i].source != part[0].source)
       return miss(MissReason::NotFused, concat_text("q and ", v, " are slices of different values"));
@@ -52,7 +53,7 @@ void fuse_attention(GraphRewriter& r, const PassContext& context, NodeId attenti
   const Shape& joined = g.shape(qkv);
   const Dim q_width = Dim(op.num_heads) * Dim(op.head_dim), kv_width = Dim(op.kv_heads) * Dim(op.head_dim);
   if (op.layout != HeadLayout::Merged || joined.rank() != 3)
-    return miss(MissReason::ShapeMismatch, concat_text("heads do not lie in the last axis of ", joined));
+    return miss(MissReason::ShapeMismatch, concat_text("the heads are not in the last axis of ", joined));
   Dim start = 0;
   for (std::size_t i = 0; i < 3; ++i) {
     if (part[i].axis != 2)
@@ -64,14 +65,14 @@ void fuse_attention(GraphRewriter& r, const PassContext& context, NodeId attenti
     start = limit;
   }
   if (!(start == joined.dim(2)))
-    return miss(MissReason::ShapeMismatch, concat_text(joined, " has columns behind q, k and v"));
+    return miss(MissReason::ShapeMismatch, concat_text(joined, " has columns after q, k and v"));
   if (uses.is_output(qkv)) return miss(MissReason::IsOutput, concat_text(qkv, " is an output of the graph"));
   if (uses.use_count(qkv) != 3)
     return miss(MissReason::MultiConsumer, concat_text(qkv, " has ", uses.use_count(qkv), " readers"));
   std::optional<BiasedMatmul> in = biased_product_of(g, uses, qkv);
   if (!in)
     return miss(MissReason::NotFused,
-                concat_text(qkv, " is ", op_text_name(g.node(qkv.node).op), ", no product with one weight"));
+                concat_text(qkv, " is ", op_text_name(g.node(qkv.node).op), ", not a matmul with one weight"));
   // The only matmul that reads the attention.
   const Value attended(attention);
   if (uses.is_output(attended)) return miss(MissReason::IsOutput, concat_text(attended, " is an output of the graph"));
@@ -80,7 +81,7 @@ void fuse_attention(GraphRewriter& r, const PassContext& context, NodeId attenti
   std::optional<BiasedMatmul> out = biased_matmul_at(g, uses, uses.uses(attended)[0].user);
   if (!out || out->x != attended)
     return miss(MissReason::NotFused,
-                concat_text("the attention goes on to ", node_text(g, uses.uses(attended)[0].user)));
+                concat_text("the attention is read by ", node_text(g, uses.uses(attended)[0].user)));
 
   Graph& stage = r.stage();
   const bool has_bias = in->bias || out->bias;
@@ -95,7 +96,7 @@ void fuse_attention(GraphRewriter& r, const PassContext& context, NodeId attenti
   block.has_bias = has_bias;
   Expr fused = stage.add(block, operands);
   if (const char* why = context.refuses(r, fused, out->result))
-    return miss(MissReason::NotClaimed, concat_text("the target has no fused_attention_block of this form: ", why));
+    return miss(MissReason::NotClaimed, concat_text("the target does not claim this fused_attention_block: ", why));
   r.replace(out->result, fused);
   context.fused(kAttentionBlockPattern);
 }

@@ -114,18 +114,19 @@ class Chain {
   std::string hint(MissReason reason) const {
     switch (reason) {
       case MissReason::BiasRankTooHigh:
-        return is_conv_ ? "give the added value one number for each feature, or the shape of the result"
-                        : "give the added value the shape [N]";
-      case MissReason::IsOutput: return "return the last value of the chain only";
+        return is_conv_ ? "the added value must have one element for each feature, or the shape of the result"
+                        : "the added value must have the shape [N]";
+      case MissReason::IsOutput: return "make only the last value of the chain an output";
       default: return {};
     }
   }
   Stop refused(const Step& s, const char* why) const {
     if (s.other == Other::None)
-      return {MissReason::UnsupportedEpilogueActivation,
-              concat_text("the target has no ", root_name(), " with ", op_text_name(s.op), " at its end: ", why)};
-    return {MissReason::NotClaimed,
-            concat_text("the target has no ", root_name(), " that ends in ", node_text(g_, s.result.node), ": ", why)};
+      return {
+          MissReason::UnsupportedEpilogueActivation,
+          concat_text("the target does not claim a ", root_name(), " with ", op_text_name(s.op), " at the end: ", why)};
+    return {MissReason::NotClaimed, concat_text("the target does not claim a ", root_name(), " that ends in ",
+                                                node_text(g_, s.result.node), ": ", why)};
   }
 
   // The step of the op that reads the tip in `use`. Sets `stop` when the op began to match.
@@ -141,7 +142,7 @@ class Chain {
     std::optional<double> constant = is_float(acc.dtype()) ? constant_scalar(g_, other) : std::nullopt;
     if (!(n.shape().dims() == acc.dims())) {
       stop = Stop{shape.rank() <= 1 ? MissReason::BiasLength : MissReason::ShapeMismatch,
-                  concat_text(other, " ", shape, " stretches the ", root_name(), " ", acc, " to ", n.shape())};
+                  concat_text(other, " ", shape, " broadcasts the ", root_name(), " ", acc, " to ", n.shape())};
       return std::nullopt;
     }
     if (constant)
@@ -151,12 +152,13 @@ class Chain {
     else if (is_vector(shape, acc, axis_))
       s.other = is_one(shape, acc, axis_) ? Other::Scalar : Other::Vector;
     else {
-      stop = Stop{MissReason::BiasRankTooHigh, concat_text(other, " is ", shape, ", no vector [", acc.dim(axis_), "]")};
+      stop =
+          Stop{MissReason::BiasRankTooHigh, concat_text(other, " is ", shape, ", not a vector [", acc.dim(axis_), "]")};
       return std::nullopt;
     }
     if (!takes(b->fn, s.other, s.accumulator_first)) {
       stop = Stop{MissReason::NonAddBiasConsumer,
-                  concat_text("the ", root_name(), " goes on to ", node_text(g_, use.user))};
+                  concat_text("the ", root_name(), " is read by ", node_text(g_, use.user))};
       return std::nullopt;
     }
     return s;
@@ -289,17 +291,16 @@ std::optional<Graph> run_fuse_conv_epilogue(const Graph& g, const PassContext& c
 
 const Pass fuse_dot_epilogue{
     "fuse-dot-epilogue",
-    "Moves the elementwise chain behind a product into its epilogue: scalars, a vector over the last axis, values of "
-    "the product's shape, "
-    "activations. Legal: every intermediate has one reader and is no output, the result keeps "
-    "the product's dims, and "
-    "the target claims the longer form. Residual adds before a norm are fuse-residual-norm's, which runs first.",
+    "Moves the elementwise chain after a matmul into its epilogue: scalars, a vector over the last axis, values with "
+    "the shape of the matmul, activations. Legal: every intermediate has one reader and is not an output, the result "
+    "keeps the dimensions of the matmul, and the target claims the longer epilogue. Residual adds before a norm belong "
+    "to fuse-residual-norm, which runs first.",
     run_fuse_dot_epilogue};
 
 const Pass fuse_conv_epilogue{
     "fuse-conv-epilogue",
-    "Moves the elementwise chain behind a convolution into its epilogue: scalars, a number for each feature, values of "
-    "the result's shape, activations. Legal: as fuse-dot-epilogue.",
+    "Moves the elementwise chain after a convolution into its epilogue: scalars, a vector over the features, values "
+    "with the shape of the result, activations. Legal under the conditions of fuse-dot-epilogue.",
     run_fuse_conv_epilogue};
 
 }  // namespace rlx

@@ -44,7 +44,7 @@ class NormFusion {
     const std::vector<std::int64_t>& axes = rms_ ? norm.op.as<ops::RmsNorm>().axes : norm.op.as<ops::LayerNorm>().axes;
     if (axes.size() != 1 || axes[0] != shape.rank() - 1)
       return miss(MissReason::AxisNotLast, concat_text("the norm runs over axes ", dims_text(axes), " of ", shape),
-                  "normalise the last axis");
+                  "normalise over the last axis");
     // Other readers of the sum get result 1, so no operand of the fused op may be the sum or depend on it.
     for (std::size_t i = 1; i < norm.inputs.size(); ++i) {
       const Value v = norm.inputs[i];
@@ -66,7 +66,7 @@ class NormFusion {
   }
   void not_claimed(OpKind kind) {
     miss(MissReason::NotClaimed,
-         concat_text("the target has no ", op_def(kind).name, " for ", g_.shape(sum_), ": ", why_not_));
+         concat_text("the target does not claim ", op_def(kind).name, " for ", g_.shape(sum_), ": ", why_not_));
   }
 
   // Matches a sum of two values of the norm's shape.
@@ -105,7 +105,7 @@ class NormFusion {
       if (g_.shape(inner[0]) == shape && g_.shape(inner[1]) == shape) return Match{inner[0], inner[1], in[1 - i]};
     }
     miss(MissReason::ShapeMismatch, concat_text("the norm reads ", g_.shape(in[0]), " + ", g_.shape(in[1]),
-                                                "; a residual has the norm's shape ", shape));
+                                                "; a residual must have the shape of the norm, ", shape));
     return std::nullopt;
   }
 

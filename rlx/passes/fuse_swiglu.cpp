@@ -31,7 +31,7 @@ void fuse_matmul(GraphRewriter& r, const PassContext& context, NodeId product) {
     if (!gate || !other || gate->source != other->source)
       return miss(MissReason::SwigluNotSharedInput,
                   concat_text("gate ", gated, " and up ", up, " are not the halves of one value"),
-                  "give both products the same x and let their weights be params");
+                  "give both matmuls the same x, and make their weights params");
     for (Value half : {gated, up}) {
       if (uses.is_output(half)) return miss(MissReason::IsOutput, concat_text(half, " is an output of the graph"));
       if (!uses.single_use(half))
@@ -39,7 +39,7 @@ void fuse_matmul(GraphRewriter& r, const PassContext& context, NodeId product) {
     }
     const Shape& whole = g.shape(gate->source);
     if (gate->axis != whole.rank() - 1 || other->axis != gate->axis)
-      return miss(MissReason::AxisNotLast, concat_text("the halves of ", whole, " lie along axis ", gate->axis),
+      return miss(MissReason::AxisNotLast, concat_text("the halves of ", whole, " are along axis ", gate->axis),
                   "put gate and up side by side in the last axis");
     const bool gate_first = gate->start.is_static(0);
     const AxisRange& first = gate_first ? *gate : *other;
@@ -50,7 +50,7 @@ void fuse_matmul(GraphRewriter& r, const PassContext& context, NodeId product) {
                                                          ", ", second.limit, ") are not the two halves of ", whole));
     Expr fused = r.stage().add(ops::FusedSwiGLU{gate_first, {}}, {r.expr(gate->source)});
     if (const char* why = context.refuses(r, fused, Value(product)))
-      return miss(MissReason::NotClaimed, concat_text("the target has no fused_swiglu for ", whole, ": ", why));
+      return miss(MissReason::NotClaimed, concat_text("the target does not claim fused_swiglu for ", whole, ": ", why));
     r.replace(Value(product), fused);
     context.fused(kSwigluPattern);
     return;
@@ -73,7 +73,7 @@ std::optional<Graph> run_fuse_swiglu(const Graph& g, const PassContext& context)
 const Pass fuse_swiglu{
     "fuse-swiglu",
     "Joins silu(gate) * up over the two halves of the last axis of one value; gate may come first or second. Legal: "
-    "nothing else reads the halves or the activated gate. Two products become such halves by merge-shared-input-dots.",
+    "nothing else reads the halves or the activated gate. merge-shared-input-dots turns two matmuls into such halves.",
     run_fuse_swiglu};
 
 }  // namespace rlx

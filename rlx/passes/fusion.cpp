@@ -137,7 +137,7 @@ const char* PassContext::refuses(const GraphRewriter& r, const Expr& built, Valu
     const OpDef& def = op_def(n.op);
     if (!met.insert(v).second || def.is_leaf()) continue;
     if (def.view != ViewKind::Always && !together(g, v.node, old.node))
-      return "what it would stand for is placed on several devices";
+      return "the nodes that it would replace are placed on several devices";
     open.insert(open.end(), n.inputs.begin(), n.inputs.end());
   }
   return refuses(built, g.node(old.node));

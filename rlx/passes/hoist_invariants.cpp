@@ -239,10 +239,9 @@ std::optional<Graph> run_hoist_invariants(const Graph& g, const PassContext&) {
 
 const Pass hoist_invariants{
     "hoist-invariants",
-    "Computes outside of a loop what its body makes of invariants alone, and casts rows of xs before the loop where "
-    "that "
-    "makes them no larger; so weights that are used in bodies are prepared once. Views, results larger than what they "
-    "are made of, ordered ops, loops within and what comes through a barrier stay. Always legal.",
+    "Computes values of a loop body that depend only on invariants before the loop, and casts xs before the loop where "
+    "that does not make them larger. So weights that are used in bodies are prepared once. Views, results larger than "
+    "their operands, ordered ops, inner loops and values through a barrier stay. Always legal.",
     run_hoist_invariants};
 
 }  // namespace rlx

@@ -13,8 +13,8 @@ std::optional<Graph> run_lower_hir(const Graph& g, const PassContext& context) {
 }  // namespace
 
 const Pass lower_hir{"lower-hir",
-                     "Writes HIR blocks as MIR ops: fused ones under FusionPolicy::Direct, primitive chains under "
-                     "Fusable. Always legal.",
+                     "Lowers HIR blocks to MIR ops: to fused ops with FusionPolicy::Direct, to chains of primitives "
+                     "with Fusable. Always legal.",
                      run_lower_hir};
 
 }  // namespace rlx

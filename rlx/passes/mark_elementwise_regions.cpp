@@ -170,7 +170,7 @@ class RegionMarker {
       if (static_cast<int>(inputs.size()) > limits.inputs) {
         if (limits.report)
           context_.missed(kRegionPattern, g_, NodeId{i}, MissReason::RegionTooLarge,
-                          concat_text("the region of ", tail, " would read ", inputs.size(), " values, the limit is ",
+                          concat_text("the region of ", tail, " would read ", inputs.size(), " values; the limit is ",
                                       limits.inputs));
         return false;
       }
@@ -318,7 +318,7 @@ class RegionMarker {
     const int half = static_cast<int>(members.size()) / 2;
     if (half < 2) {
       context_.missed(kRegionPattern, g_, tail, MissReason::NotClaimed,
-                      concat_text("the target has no region of these ", members.size(), " ops: ", why));
+                      concat_text("the target does not claim a region of these ", members.size(), " ops: ", why));
       return;
     }
     for (std::uint32_t i : members) region_of_[i] = kNone;

@@ -98,7 +98,7 @@ bool merge(GraphRewriter& r, const PassContext& context, Value x, const Group& g
   const char* why = context.claims->refuses(stage, product);
   if (why && !context.claims->has(OpKind::FusedDot)) {
     context.missed(kSharedInputPattern, g, group[0].dot, MissReason::NotClaimed,
-                   concat_text("the target has no kernel for ", node_text(stage, product), ": ", why));
+                   concat_text("the target does not claim ", node_text(stage, product), ": ", why));
     return false;
   }
   if (!biases.empty()) y = y + stage.concat(biases, 0);
@@ -126,7 +126,7 @@ std::optional<Graph> run_merge_shared_input_dots(const Graph& g, const PassConte
       if (!param_only[form.rhs.node.index]) {
         context.missed(kSharedInputPattern, g, id, MissReason::WeightNotConstant,
                        concat_text(form.rhs, " depends on inputs or states; joining it with the other ",
-                                   products.size() - 1, " would copy it each run"),
+                                   products.size() - 1, " would copy it in each run"),
                        "make the weight a param");
         continue;
       }
@@ -153,7 +153,7 @@ std::optional<Graph> run_merge_shared_input_dots(const Graph& g, const PassConte
         merge(r, context, x, group);
       else
         context.missed(kSharedInputPattern, g, group.front().dot, MissReason::SharedMatmulCount,
-                       concat_text("of the ", products.size(), " products of ", x, " no other has the form",
+                       concat_text("of the ", products.size(), " matmuls of ", x, ", no other has the layout",
                                    context.claims->places() ? " and the device of " : " of ", list_text(group)));
     }
   }
@@ -163,11 +163,11 @@ std::optional<Graph> run_merge_shared_input_dots(const Graph& g, const PassConte
 
 }  // namespace
 
-const Pass merge_shared_input_dots{"merge-shared-input-dots",
-                                   "Joins products of one value with several weights [K, N_i] (and their bias vectors) "
-                                   "into one product with the weights side by side, read "
-                                   "through slices. Legal: weights and biases come from params and constants alone, so "
-                                   "the join happens once, when weights are prepared.",
-                                   run_merge_shared_input_dots};
+const Pass merge_shared_input_dots{
+    "merge-shared-input-dots",
+    "Joins matmuls of one value with several weights [K, N_i] (and their bias vectors) into one matmul with the "
+    "concatenated weights, whose result is read through slices. Legal: weights and biases depend only on params and "
+    "constants, so they are joined once, when weights are prepared.",
+    run_merge_shared_input_dots};
 
 }  // namespace rlx

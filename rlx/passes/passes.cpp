@@ -79,7 +79,8 @@ std::optional<Graph> changed_by_passes(const Graph& source, std::span<const Pass
       change_bodies(source, [&](const Graph& body) { return changed_by_passes(body, passes, inside); });
   for (const Pass* pass : passes) {
     if (!pass)
-      throw Error(ErrorCode::InvalidArgument, "a null pointer among the passes", "find_pass knew no such name");
+      throw Error(ErrorCode::InvalidArgument, "one of the passes is a null pointer",
+                  "find_pass returns null for an unknown name");
     const TraceSpan span("compile", pass->name, context.in_body ? "a body" : "");
     std::optional<Graph> after = pass->run(changed ? *changed : source, context);
     if (!after) continue;

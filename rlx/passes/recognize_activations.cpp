@@ -206,7 +206,7 @@ class Written {
     Expr y = r_.stage().activation(kind, r_.expr(x));
     if (const char* why = context_.refuses(r_, y, old))
       return miss(kind, MissReason::NotClaimed,
-                  concat_text("the target has no ", enum_name(kind), " of ", g_.shape(x), ": ", why));
+                  concat_text("the target does not claim ", enum_name(kind), " of ", g_.shape(x), ": ", why));
     r_.replace(old, y);
     replaced_ = true;
     context_.fused(enum_name(kind));
@@ -234,13 +234,11 @@ std::optional<Graph> run_recognize_activations(const Graph& g, const PassContext
 
 }  // namespace
 
-const Pass recognize_activations{
-    "recognize-activations",
-    "Reads x * (1 + erf(x / sqrt 2)) / 2 as gelu, its tanh form as gelu_approx, x * sigmoid(x) and x / (1 + exp(-x)) "
-    "as "
-    "silu, 1 / (1 + exp(-x)) as sigmoid and max(x, 0) as relu; factors may stand in any order. Legal: the constants "
-    "are "
-    "those of the function within the rounding of the dtype, and nothing else reads the function's value.",
-    run_recognize_activations};
+const Pass recognize_activations{"recognize-activations",
+                                 "Rewrites x * (1 + erf(x / sqrt 2)) / 2 as gelu, its tanh form as gelu_approx, x * "
+                                 "sigmoid(x) and x / (1 + exp(-x)) as silu, 1 / (1 + exp(-x)) as sigmoid and max(x, 0) "
+                                 "as relu; factors may be in any order. Legal: the constants are those of the function "
+                                 "within the rounding of the dtype, and nothing else reads the function's value.",
+                                 run_recognize_activations};
 
 }  // namespace rlx

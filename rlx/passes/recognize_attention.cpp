@@ -99,10 +99,10 @@ class Attention {
     if (first.lhs_contract.size() != 1 || static_cast<int>(first.lhs_batch.size()) != num_batch || q_free < 0 ||
         k_free < 0)
       return miss(MissReason::ShapeMismatch,
-                  concat_text("the scores are no rows of q times rows of k: ", node_text(g_, product_)));
+                  concat_text("the scores are not rows of q times rows of k: ", node_text(g_, product_)));
     if (second.lhs_contract != Axes{rank - 1} || second.lhs_batch != leading || v_free < 0)
       return miss(MissReason::ShapeMismatch,
-                  concat_text("the probabilities do not weigh the rows of v: ", node_text(g_, weighted_)));
+                  concat_text("the probabilities are not multiplied with the rows of v: ", node_text(g_, weighted_)));
     auto side = [&](Value x, Axes batch, std::int64_t rows, std::int64_t depth) {
       batch.push_back(rows);
       batch.push_back(depth);
@@ -153,7 +153,7 @@ class Attention {
     Expr y = stage.add(op, std::move(operands));
     if (const char* why = context_.refuses(r_, y, Value(weighted_)))
       return miss(MissReason::NotClaimed,
-                  concat_text("the target has no ", node_text(stage, y.value().node), ": ", why));
+                  concat_text("the target does not claim ", node_text(stage, y.value().node), ": ", why));
     if (rows_first) y = stage.transpose(stage.reshape(y, {y.dim(0), y.dim(1), heads, v_depth}), inner);
     if (in_batch || num_batch == 0) y = stage.reshape(y, pv.shape().dims());
     r_.replace(Value(weighted_), y);
@@ -170,8 +170,8 @@ class Attention {
       if (!fill || !scaled_matmul(in[1])) return false;
       between_.insert(between_.begin(), s);
       if (!(*fill <= kOutweighed)) {
-        miss(MissReason::NotFused, concat_text("masked scores are ", *fill, ", which other scores could outweigh"),
-             "mask with minus infinity");
+        miss(MissReason::NotFused, concat_text("masked scores are ", *fill, ", which is not low enough to mask"),
+             "mask with -infinity");
         return false;
       }
       mask_ = in[0], fill_ = *fill;
@@ -192,7 +192,7 @@ class Attention {
   bool same_shape(Value s) {
     if (g_.shape(s) == g_.node(product_).shape()) return true;
     miss(MissReason::ShapeMismatch,
-         concat_text("the mask makes ", g_.shape(s), " of scores ", g_.node(product_).shape()));
+         concat_text("the mask broadcasts to ", g_.shape(s), " from scores ", g_.node(product_).shape()));
     return false;
   }
 
@@ -277,7 +277,7 @@ std::optional<Graph> run_recognize_attention(const Graph& g, const PassContext& 
 const Pass recognize_attention{
     "recognize-attention",
     "Joins q k^T, a constant scale, tanh softcap, a mask (an added bias, or where with a fill of -1e30 or less), the "
-    "softmax over keys and the product with v into attention. Legal: at most two batch axes (the second one counts "
+    "softmax over keys and the matmul with v into attention. Legal: at most two batch axes (the second one counts "
     "heads), nothing else reads the intermediates.",
     run_recognize_attention};
 

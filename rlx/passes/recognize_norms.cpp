@@ -101,14 +101,14 @@ class Recognizer {
     const Node* shifted = as_binary(g_, exp->inputs[0], BinaryKind::Sub);
     std::optional<Reduced> top = shifted ? reduced(g_, shifted->inputs[1], ReduceKind::Max) : std::nullopt;
     if (!top || top->of != shifted->inputs[0] || top->axis != total->axis || !(g_.shape(top->of) == n.shape()))
-      return stop(MissReason::NotFused, concat_text(exp->inputs[0], " is not shifted by its largest element"),
-                  "subtract the maximum: it changes no result and keeps exp from overflowing");
+      return stop(MissReason::NotFused, concat_text(exp->inputs[0], " is not reduced by its maximum"),
+                  "subtract the maximum: it does not change the result, and exp cannot overflow");
     if (r_.uses().is_output(e)) return stop(MissReason::IsOutput, concat_text(e, " is an output of the graph"));
     if (r_.uses().uses(e).size() != 2)
       return stop(MissReason::MultiConsumer, concat_text(e, " has ", r_.uses().uses(e).size(), " readers"));
     Expr y = r_.stage().softmax(r_.expr(top->of), top->axis);
     if (const char* why = context_.refuses(r_, y, Value(id)))
-      return stop(MissReason::NotClaimed, concat_text("the target has no softmax of ", n.shape(), ": ", why));
+      return stop(MissReason::NotClaimed, concat_text("the target does not claim softmax of ", n.shape(), ": ", why));
     r_.replace(Value(id), y);
     context_.fused("softmax");
     return true;
@@ -183,7 +183,7 @@ class Recognizer {
                    : stage.rms_norm(r_.expr(x), g1, b1, q.eps, {q.axis});
     if (const char* why = context_.refuses(r_, y, result))
       return stop(MissReason::NotClaimed,
-                  concat_text("the target has no ", pattern, " of ", shape, " over axis ", q.axis, ": ", why));
+                  concat_text("the target does not claim ", pattern, " of ", shape, " over axis ", q.axis, ": ", why));
     r_.replace(result, y);
     context_.fused(pattern);
   }
@@ -217,13 +217,11 @@ std::optional<Graph> run_recognize_norms(const Graph& g, const PassContext& cont
 
 }  // namespace
 
-const Pass recognize_norms{
-    "recognize-norms",
-    "Reads exp(x - max x) / sum as softmax, (x - mean) / sqrt(mean of squares + eps) [* gamma] [+ beta] as layer_norm "
-    "and "
-    "the same without the mean as rms_norm; means may be sums times 1/N, roots reciprocal. Legal: one axis (the last "
-    "one "
-    "for gamma and beta to join), and nothing else reads the intermediates. A row of -inf gives zeros instead of NaN.",
-    run_recognize_norms};
+const Pass recognize_norms{"recognize-norms",
+                           "Rewrites exp(x - max x) / sum as softmax, (x - mean) / sqrt(mean of squares + eps) [* "
+                           "gamma] [+ beta] as layer_norm and the same without the mean as rms_norm; means may be sums "
+                           "times 1/N, roots reciprocal. Legal: one axis (the last one for gamma and beta to join), "
+                           "and nothing else reads the intermediates. A row of -inf gives zeros instead of NaN.",
+                           run_recognize_norms};
 
 }  // namespace rlx

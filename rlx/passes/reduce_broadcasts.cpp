@@ -154,12 +154,11 @@ std::optional<Graph> run_reduce_broadcasts(const Graph& g, const PassContext&) {
 
 }  // namespace
 
-const Pass reduce_broadcasts{"reduce-broadcasts",
-                             "A reduction over axes that an expand repeats reads its source: a sum is multiplied by "
-                             "the count, max, min and mean "
-                             "stay as they are, a product of integers is a power; a count that may be 0 is asked for "
-                             "in the run. Products of floats and complex sums stay. "
-                             "Reduced axes of extent 1 go.",
-                             run_reduce_broadcasts};
+const Pass reduce_broadcasts{
+    "reduce-broadcasts",
+    "Lets a reduction over axes that an expand repeats read the source of the expand: a sum is multiplied by the "
+    "count, max, min and mean do not change, a product of integers becomes a power; a count that may be 0 is checked "
+    "at run time. Products of floats and complex sums stay. Reduced axes of extent 1 are removed.",
+    run_reduce_broadcasts};
 
 }  // namespace rlx

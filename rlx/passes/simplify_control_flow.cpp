@@ -236,9 +236,9 @@ std::optional<Graph> run_simplify_control_flow(const Graph& g, const PassContext
 
 const Pass simplify_control_flow{
     "simplify-control-flow",
-    "Writes out calls that the target does not take; chooses the branch of an If that a constant decides, or whose "
-    "branches are equal; replaces loops of no step and scans of one by what they do; drops operands and results of "
-    "branches and loops that nobody reads. Always legal.",
+    "Inlines calls that the target does not claim; selects the branch of an If with a constant condition or equal "
+    "branches; replaces loops without iterations and scans of one step by their values; removes operands and results "
+    "of branches and loops that have no readers. Always legal.",
     run_simplify_control_flow};
 
 }  // namespace rlx

@@ -73,12 +73,12 @@ class Sink {
 
   Moved gather(Coded c, Expr indices) {
     const auto& op = n_.op.as<ops::Gather>();
-    if (op.axes.size() != 1) return Stop{MissReason::ShapeMismatch, "single elements are gathered along several axes"};
-    if (op.mode != IndexMode::Clamp) return Stop{MissReason::ShapeMismatch, "the gather fills what it does not find"};
+    if (op.axes.size() != 1) return Stop{MissReason::ShapeMismatch, "the gather indexes several axes"};
+    if (op.mode != IndexMode::Clamp) return Stop{MissReason::ShapeMismatch, "the gather fills elements out of range"};
     const std::int64_t axis = op.axes[0];
     const int rank = c.codes.rank(), grown = indices.rank() - 1;
     if (c.in_blocks()) {
-      if (axis == rank - 1) return Stop{MissReason::ShapeMismatch, "single elements of blocks are gathered"};
+      if (axis == rank - 1) return Stop{MissReason::ShapeMismatch, "the gather selects single elements of blocks"};
       c.op.dims = n_.shape().dims();
     } else if (c.per_index() && *c.op.axis == axis) {
       // With one scale per index, the scales are gathered too, as a list.
@@ -91,11 +91,11 @@ class Sink {
     } else if (c.op.axis) {
       if (c.op.block > 1 && *c.op.axis == axis)
         return Stop{MissReason::ShapeMismatch,
-                    concat_text("the scales lie in blocks of ", c.op.block, " along the gathered axis ", axis)};
+                    concat_text("the scales have blocks of ", c.op.block, " along the gathered axis ", axis)};
       if (c.op.block > 0) c.move_scales([&](Expr s) { return g_.gather(s, indices, axis); });
       if (*c.op.axis > axis) *c.op.axis += grown;
       if (*c.op.axis == axis && c.op.block == 1 && grown != 0)
-        return Stop{MissReason::ShapeMismatch, "each element has its scale along the gathered axis"};
+        return Stop{MissReason::ShapeMismatch, "the scales are along the gathered axis"};
     }
     c.codes = g_.gather(c.codes, indices, axis);
     Expr y = c.decode(g_);
@@ -113,7 +113,7 @@ class Sink {
       const BlockLayout& l = block_layout(c.op.scheme);
       const Dims& x = c.op.dims;
       if (!whole_blocks(starts.back(), limits.back(), op.strides.back(), x.back(), l.elements))
-        return Stop{MissReason::ShapeMismatch, concat_text("the slice cuts blocks of ", l.elements)};
+        return Stop{MissReason::ShapeMismatch, concat_text("the slice splits blocks of ", l.elements)};
       starts.back() = Dim(starts.back().value() / l.elements * l.bytes);
       limits.back() = Dim(limits.back().value() / l.elements * l.bytes);
       c.codes = cut(c.codes, starts, limits);
@@ -129,7 +129,7 @@ class Sink {
       const Dim& extent = c.codes.dim(static_cast<int>(a));
       const bool all = starts[a].is_static(0) && limits[a] == extent && op.strides[a] == 1;
       if (!all && block > 1 && !whole_blocks(starts[a], limits[a], op.strides[a], extent, block))
-        return Stop{MissReason::ShapeMismatch, concat_text("the slice cuts blocks of ", block)};
+        return Stop{MissReason::ShapeMismatch, concat_text("the slice splits blocks of ", block)};
       Dims from = starts, to = limits;
       if (all) {
         if (c.scale) to[a] = c.scale->dim(static_cast<int>(a));
@@ -148,7 +148,7 @@ class Sink {
     const auto& perm = n_.op.as<ops::Transpose>().perm;
     if (c.in_blocks()) {
       if (perm.back() != static_cast<std::int64_t>(perm.size()) - 1)
-        return Stop{MissReason::AxisNotLast, "the axis of the blocks moves"};
+        return Stop{MissReason::AxisNotLast, "the transpose moves the axis of the blocks"};
       c.op.dims = n_.shape().dims();
     }
     if (c.op.axis) {
@@ -168,7 +168,7 @@ class Sink {
                          p.op.dtype == c.op.dtype && p.op.present == c.op.present &&
                          p.codes.dtype() == c.codes.dtype() && same(p.global_scale, c.global_scale) &&
                          (!p.scale || p.scale->dtype() == c.scale->dtype());
-      if (!alike) return Stop{MissReason::ShapeMismatch, "its operands are coded in different ways"};
+      if (!alike) return Stop{MissReason::ShapeMismatch, "its operands are quantized in different ways"};
       same_scales = same_scales && same(p.scale, c.scale) && same(p.zero_point, c.zero_point);
     }
     const auto joined = [&](auto part_of, std::int64_t along) {
@@ -193,7 +193,8 @@ class Sink {
         join_scales(0, as_is);
       else if (!same_scales)
         return Stop{MissReason::ShapeMismatch,
-                    concat_text("scales along axis ", *c.op.axis, " differ, axis ", axis, " is joined")};
+                    concat_text("scales along axis ", *c.op.axis,
+                                " differ between the operands, which are joined along axis ", axis)};
     } else {
       if (*c.op.axis == axis)
         for (std::size_t i = 0; i + 1 < parts.size(); ++i)
@@ -276,11 +277,11 @@ std::optional<Graph> run_sink_dequantize(const Graph& g, const PassContext& cont
 
 }  // namespace
 
-const Pass sink_dequantize{
-    "sink-dequantize",
-    "Moves a dequantize below a gather, slice, transpose or concat, which then move codes and scales: rows of a table "
-    "are picked first and decoded after. Legal where scales and blocks go with the elements that they belong to. Not "
-    "below a transpose or concat when another node reads the decoded value, nor where a kernel decodes what it reads.",
-    run_sink_dequantize};
+const Pass sink_dequantize{"sink-dequantize",
+                           "Moves a dequantize after a gather, slice, transpose or concat, which then move quantized "
+                           "values and scales: rows of a table are selected first and decoded after. Legal where "
+                           "scales and blocks stay with their elements. Not after a transpose or concat if another "
+                           "node reads the decoded value, nor where a kernel reads the quantized values itself.",
+                           run_sink_dequantize};
 
 }  // namespace rlx

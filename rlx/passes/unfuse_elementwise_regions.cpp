@@ -27,7 +27,7 @@ std::optional<Graph> run_unfuse_elementwise_regions(const Graph& g, const PassCo
 
 const Pass unfuse_elementwise_regions{
     "unfuse-elementwise-regions",
-    "Writes regions that the target does not claim (all of them, by option) as their ops. Always legal.",
+    "Replaces regions that the target does not claim (or all, by option) by their ops. Always legal.",
     run_unfuse_elementwise_regions};
 
 }  // namespace rlx

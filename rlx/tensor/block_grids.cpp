@@ -89,11 +89,11 @@ struct GridTable {
     std::size_t filled = 0;
     for (std::size_t number = 0; number < bits.size() * 6; ++number) {
       if ((six_bits(bits[number / 6]) >> number % 6 & 1) == 0) continue;
-      check(filled < values.size(), "a grid has the rows it is to have");
+      check(filled < values.size(), "a grid has the expected number of rows");
       std::size_t rest = number;
       for (int k = 0; k < kWidth; ++k, rest /= digits.size()) values[filled++] = digits[rest % digits.size()];
     }
-    check(filled == values.size(), "a grid has the rows it is to have");
+    check(filled == values.size(), "a grid has the expected number of rows");
     grid = {kRows, kWidth, values};
   }
   GridTable(const GridTable&) = delete;

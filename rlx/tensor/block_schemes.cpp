@@ -146,7 +146,7 @@ void pack_scales(const BlockLayout& l, const Block& in, std::uint8_t* bytes) {
       for (int g = 0; g < l.groups(); ++g) p[g] = byte(scale(g));
       return;
     case GroupScales::SplitSixBits:
-    case GroupScales::E4M3: check(false, "blocks with such scales are not made"); return;
+    case GroupScales::E4M3: check(false, "blocks with such scales cannot be encoded"); return;
   }
 }
 
@@ -366,7 +366,7 @@ const BlockLayout& block_layout(QuantScheme scheme) {
   const auto i = static_cast<std::size_t>(scheme);
   if (i == 0 || i > std::size(kLayouts))
     throw Error(ErrorCode::InvalidArgument, concat_text(quant_scheme_name(scheme), " has no blocks"),
-                "give a block scheme: q8_0, q4_0, q4_k, ...");
+                "use a block scheme: q8_0, q4_0, q4_k, ...");
   return kLayouts[i - 1];
 }
 
@@ -382,8 +382,8 @@ const BlockLayout& plain_layout(QuantScheme scheme) {
   const BlockLayout& l = block_layout(scheme);
   if (!l.plain())
     throw Error(ErrorCode::InvalidArgument,
-                concat_text("blocks of ", quant_scheme_name(scheme), " have no plain codes"),
-                "dequantize_blocks decodes them");
+                concat_text("blocks of ", quant_scheme_name(scheme), " do not store plain quantized values"),
+                "use dequantize_blocks to decode them");
   return l;
 }
 
@@ -443,8 +443,9 @@ void quantize_blocks(QuantScheme scheme, std::span<const float> x, std::span<std
   const BlockLayout& l = block_layout(scheme);
   check_sizes(l, out.size(), x.size());
   if (!makes_blocks(scheme))
-    throw Error(ErrorCode::Unsupported, concat_text("blocks of ", quant_scheme_name(scheme), " are decoded, not made"),
-                "make q4_k or q8_0, for example");
+    throw Error(ErrorCode::Unsupported,
+                concat_text("blocks of ", quant_scheme_name(scheme), " can be decoded, but not encoded"),
+                "use q4_k or q8_0, for example");
   auto* p = reinterpret_cast<std::uint8_t*>(out.data());
   std::array<float, kMaxElements256> values{};
   for (std::size_t at = 0; at < x.size(); at += static_cast<std::size_t>(l.elements), p += l.bytes) {

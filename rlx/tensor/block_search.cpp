@@ -284,14 +284,16 @@ void search_blocks(QuantScheme scheme, std::span<const float> x, std::span<const
                 concat_text(quant_scheme_name(scheme), ": ", out.size(), " bytes do not hold ", x.size(), " elements"),
                 concat_text(l.elements, " elements take ", l.bytes, " bytes"));
   if (!weights.empty() && (x.size() % weights.size() != 0 || weights.size() % each != 0))
-    throw Error(ErrorCode::InvalidArgument,
-                concat_text(quant_scheme_name(scheme), ": ", weights.size(), " weights do not serve rows of ", x.size(),
-                            " elements"),
-                concat_text("give one weight for each element of a row, a multiple of ", l.elements));
+    throw Error(
+        ErrorCode::InvalidArgument,
+        concat_text(quant_scheme_name(scheme), ": ", weights.size(), " importance weights do not match ", x.size(),
+                    " elements"),
+        concat_text("give one weight for each element of a row; the row length must be a multiple of ", l.elements));
   for (const float w : weights)
     if (!(w >= 0) || !std::isfinite(w))
-      throw Error(ErrorCode::InvalidArgument, concat_text(quant_scheme_name(scheme), ": a weight is ",
-                                                          static_cast<double>(w), ", expected a number from 0 on"));
+      throw Error(ErrorCode::InvalidArgument,
+                  concat_text(quant_scheme_name(scheme), ": a weight is ", static_cast<double>(w),
+                              ", expected a finite number of at least 0"));
   auto* p = reinterpret_cast<std::uint8_t*>(out.data());
   std::array<float, 256> values{}, w{};
   for (std::size_t at = 0; at < x.size(); at += each, p += l.bytes) {

@@ -114,7 +114,7 @@ Dim function_dim(AtomKind kind, Dim a, Dim b) {
         depth > kMaxNesting
             ? concat_text("a dimension expression nests floordiv, mod, min and max more than ", kMaxNesting, " deep")
             : concat_text("a dimension expression would have more than ", kMaxText, " characters"),
-        "declare a symbol for the inner part");
+        "use a new symbol for the inner part");
   return atom_dim(DimAtom{kind, std::move(key), std::move(a), std::move(b), depth});
 }
 
@@ -126,7 +126,7 @@ void require_positive(const Dim& b, const char* what) {
 
 void Dim::throw_too_large(std::uint64_t value) {
   throw Error(ErrorCode::InvalidArgument, concat_text("the dimension ", value, " is too large"),
-              "a dimension is below 2^63");
+              "a dimension must be below 2^63");
 }
 
 Dim Dim::symbol(std::string_view name) {

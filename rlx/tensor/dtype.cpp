@@ -26,12 +26,13 @@ std::optional<DType> promote_ints(DType a, DType b) {
 }  // namespace
 
 void detail::throw_no_dtype(DType t) {
-  throw Error(ErrorCode::DTypeMismatch, concat_text(static_cast<int>(t), " is no DType"),
+  throw Error(ErrorCode::DTypeMismatch, concat_text(static_cast<int>(t), " is not a DType"),
               "use an enumerator, or parse_dtype for a name");
 }
 
 void detail::throw_no_count(std::int64_t count) {
-  throw Error(ErrorCode::InvalidArgument, concat_text(count, " is no number of elements"), "use 0 to 2^60 - 1");
+  throw Error(ErrorCode::InvalidArgument, concat_text(count, " is not a valid number of elements"),
+              "use 0 to 2^60 - 1");
 }
 
 std::string_view dtype_name(DType t) { return kDTypeNames[static_cast<int>(checked_dtype(t))]; }

@@ -16,7 +16,7 @@ const Error& spare_error() {
 
 void throw_out_of_memory(std::string_view call) {
   try {
-    throw Error(ErrorCode::OutOfMemory, concat_text("there is no memory for what ", call, " makes"),
+    throw Error(ErrorCode::OutOfMemory, concat_text("not enough memory for the result of ", call),
                 "use smaller dimensions or files, or a machine with more memory");
   } catch (const std::bad_alloc&) {
   }

@@ -159,7 +159,7 @@ std::optional<Diagnostic> not_held(DType t, bool fits, const std::string& value)
   const bool is_signed = is_signed_int(t) || t == DType::I4;
   const std::uint64_t high = ~std::uint64_t{0} >> (64 - dtype_bits(t) + (is_signed ? 1 : 0));
   return Diagnostic{ErrorCode::DTypeMismatch,
-                    concat_text(value, " is no value of ", dtype_name(t), ", which holds ", is_signed ? "-" : "",
+                    concat_text(value, " is not a value of ", dtype_name(t), ", which holds ", is_signed ? "-" : "",
                                 is_signed ? high + 1 : 0, " to ", high),
                     {},
                     {}};
@@ -186,7 +186,7 @@ std::optional<Diagnostic> not_held(DType t, double value) {
 namespace {
 void require_held(std::optional<Diagnostic> problem) {
   if (!problem) return;
-  problem->hint = "take a dtype that holds it, or cast a tensor that does: casts wrap";
+  problem->hint = "use a dtype that holds it, or cast a tensor that holds it: casts wrap around";
   throw Error(*std::move(problem));
 }
 }  // namespace
@@ -215,7 +215,7 @@ constexpr std::byte kNoBytes{};
 void require_bytes(const void* data, const Shape& shape) {
   if (data == nullptr && shape.num_elements() != 0)
     throw Error(ErrorCode::InvalidArgument,
-                concat_text("a null pointer given as the ", shape.size_bytes(), " bytes of ", shape));
+                concat_text("the data of ", shape, " (", shape.size_bytes(), " bytes) is a null pointer"));
 }
 
 // Kernels and `values` read elements by their C++ type, which may fail at unaligned addresses.
@@ -224,8 +224,8 @@ void require_aligned(const void* data, const Shape& shape, std::string_view hint
                     beyond = reinterpret_cast<std::uintptr_t>(data) % alignment;
   if (beyond != 0 && shape.num_elements() != 0)
     throw Error(ErrorCode::InvalidArgument,
-                concat_text("the bytes given as ", shape, " lie ", beyond, " beyond a multiple of ", alignment, ": ",
-                            dtype_name(shape.dtype()), " needs addresses that are multiples of ", alignment),
+                concat_text("the data of ", shape, " is not aligned: its address is ", beyond,
+                            " bytes past a multiple of ", alignment, ", which ", dtype_name(shape.dtype()), " needs"),
                 std::string(hint));
 }
 }  // namespace
@@ -242,10 +242,10 @@ Tensor Tensor::part_of(Tensor& buffer, std::size_t offset, const Shape& shape) {
   t.shape_ = shape;
   t.num_elements_ = shape.num_elements();
   if (buffer.empty() || offset > buffer.size_bytes() || t.size_bytes() > buffer.size_bytes() - offset) {
-    throw Error(ErrorCode::InvalidArgument,
-                concat_text(t.size_bytes(), " bytes from ", offset, " of a buffer of ", buffer.size_bytes()));
+    throw Error(ErrorCode::InvalidArgument, concat_text(t.size_bytes(), " bytes from offset ", offset,
+                                                        " are outside of a buffer of ", buffer.size_bytes(), " bytes"));
   }
-  require_aligned(buffer.data_ + offset, shape, "start the part at such an offset");
+  require_aligned(buffer.data_ + offset, shape, "start the part at an aligned offset");
   t.data_ = buffer.data_ + offset;
   // A separate owner, so that copy-on-write checks this part alone. It keeps the whole buffer alive.
   t.owner_ = std::shared_ptr<const void>(t.data_, [whole = buffer.owner_](const void*) {});
@@ -255,7 +255,7 @@ Tensor Tensor::part_of(Tensor& buffer, std::size_t offset, const Shape& shape) {
 
 Tensor Tensor::borrowed(const void* data, const Shape& shape, std::shared_ptr<const void> owner) {
   require_bytes(data, shape);
-  require_aligned(data, shape, "copy them: Tensor::copy_of takes any address");
+  require_aligned(data, shape, "copy the data with Tensor::copy_of, which accepts any address");
   Tensor t;
   t.shape_ = shape;
   t.num_elements_ = shape.num_elements();
@@ -274,8 +274,8 @@ Tensor Tensor::of_bytes(const std::vector<std::int64_t>& dims, DType dtype, cons
 
 std::byte* Tensor::mutable_data() try {
   if (empty())
-    throw Error(ErrorCode::InvalidArgument, "an empty tensor has no bytes to write",
-                "it was never given a value, or moved from");
+    throw Error(ErrorCode::InvalidArgument, "an empty tensor cannot be written",
+                "the tensor was never assigned, or was moved from");
   if (!writable_ || !sole_owner(owner_)) {
     Tensor copy;
     copy.shape_ = shape_;
@@ -298,9 +298,9 @@ Tensor Tensor::on_device(std::shared_ptr<Buffer> buffer, const Shape& shape) {
   t.num_elements_ = shape.num_elements();
   if (!buffer || buffer->bytes() < t.size_bytes())
     throw Error(ErrorCode::InvalidArgument,
-                buffer ? concat_text("a device tensor ", shape, " needs ", t.size_bytes(), " bytes, its buffer has ",
-                                     buffer->bytes())
-                       : concat_text("a device tensor ", shape, " was given no buffer (a null pointer)"));
+                buffer ? concat_text("a device tensor ", shape, " needs ", t.size_bytes(),
+                                     " bytes, but its buffer has ", buffer->bytes())
+                       : concat_text("a device tensor ", shape, " has no buffer (a null pointer)"));
   t.buffer_ = std::move(buffer);
   return t;
 }
@@ -314,22 +314,22 @@ Tensor Tensor::to_host() const {
 
 void Tensor::throw_on_device() const {
   throw Error(ErrorCode::InvalidArgument,
-              concat_text("tensor ", shape_, " lies on a device: its bytes cannot be read or written here"),
-              "bring it to the host with to_host()");
+              concat_text("tensor ", shape_, " is on a device: its bytes cannot be read or written on the host"),
+              "copy it to the host with to_host()");
 }
 
 void Tensor::require_dtype(DType t) const {
   if (dtype() != t)
     throw Error(ErrorCode::DTypeMismatch,
-                concat_text("tensor is ", dtype_name(dtype()), ", asked for as ", dtype_name(t)),
-                concat_text("cast it first, by tensor.cast, or read ", dtype_name(dtype()), " values"));
+                concat_text("the tensor is ", dtype_name(dtype()), ", but was read as ", dtype_name(t)),
+                concat_text("cast it first with tensor.cast, or read ", dtype_name(dtype()), " values"));
 }
 
 void Tensor::throw_no_element(std::int64_t index) const {
   throw Error(ErrorCode::InvalidArgument,
               empty() ? concat_text("element ", index, " of an empty tensor")
                       : concat_text("element ", index, " of ", shape_, ", which has ", num_elements_, " elements"),
-              empty() ? "it was never given a value, or moved from" : "count from 0, row by row");
+              empty() ? "the tensor was never assigned, or was moved from" : "indices are row-major and count from 0");
 }
 
 double Tensor::at(std::int64_t i) const {
@@ -378,7 +378,8 @@ Tensor Tensor::reshaped(const std::vector<std::int64_t>& dims) const {
 Tensor Tensor::rows(std::int64_t start, std::int64_t count) const {
   std::int64_t extent = rank() == 0 ? 0 : dim(0);
   if (rank() == 0 || start < 0 || count < 0 || count > extent || start > extent - count)
-    throw Error(ErrorCode::InvalidArgument, concat_text(count, " rows from ", start, " of ", shape_));
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text("rows [", start, ", ", start, " + ", count, ") are out of range for ", shape_));
   Tensor t = *this;
   std::size_t row_bytes = extent == 0 ? 0 : size_bytes() / static_cast<std::size_t>(extent);
   t.shape_ = shape_.with_dim(0, Dim(count));
@@ -391,7 +392,7 @@ Tensor Tensor::rows(std::int64_t start, std::int64_t count) const {
 Tensor Tensor::cast(DType to) const {
   if (empty())
     throw Error(ErrorCode::InvalidArgument, concat_text("cast of an empty tensor to ", dtype_name(to)),
-                "it was never given a value, or moved from");
+                "the tensor was never assigned, or was moved from");
   if (to == dtype()) return *this;
   Tensor out = zeros(shape_.with_dtype(to));
   std::byte* dst = out.mutable_data();

@@ -165,8 +165,8 @@ decltype(auto) visit_dtype(DType t, F&& f) {
     case DType::C128: return f(std::complex<double>{});
     default: break;
   }
-  throw Error(ErrorCode::Unsupported, concat_text(dtype_name(t), " is a storage type, it cannot be computed with"),
-              "cast it to a computing type first");
+  throw Error(ErrorCode::Unsupported, concat_text(dtype_name(t), " is a storage dtype, which cannot be computed with"),
+              "cast it to a compute dtype first");
 }
 
 }  // namespace rlx

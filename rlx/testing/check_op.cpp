@@ -138,7 +138,8 @@ class Checker {
         continue;
       }
       const double distance = apart(got[r], want[r]), allowed = tolerance(got[r].dtype());
-      expect(distance <= allowed, concat_text(what, ": result ", r, " is ", distance, " apart, more than ", allowed));
+      expect(distance <= allowed,
+             concat_text(what, ": result ", r, " is ", distance, " away from the reference, more than ", allowed));
     }
   }
   double tolerance(DType t) const {
@@ -208,8 +209,8 @@ class Checker {
       for (std::size_t k = 0; k < outputs.size(); ++k) {
         const double distance = apart(t[outputs[k]], differences[k]);
         from_jvp += paired(cotangents[k], t[outputs[k]]);
-        expect(distance <= allowed,
-               concat_text("jvp: the tangent of result ", outputs[k], " is ", distance, " apart from the difference"));
+        expect(distance <= allowed, concat_text("jvp: the tangent of result ", outputs[k], " is ", distance,
+                                                " away from the finite difference"));
       }
     }
     if (!exists(def_.vjp)) return;
@@ -226,10 +227,10 @@ class Checker {
       scale += std::abs(paired(gradient, u[k]));
     }
     expect(std::abs(from_vjp - from_differences) <= allowed * scale,
-           concat_text("vjp: ", from_vjp, " in a direction where the difference is ", from_differences));
+           concat_text("vjp: ", from_vjp, " in a direction where the finite difference is ", from_differences));
     if (exists(def_.jvp))
       expect(std::abs(from_vjp - from_jvp) <= (wide ? 1e-9 : 1e-4) * scale,
-             concat_text("vjp gives ", from_vjp, " where jvp gives ", from_jvp));
+             concat_text("vjp gives ", from_vjp, ", but jvp gives ", from_jvp));
   }
 
   void batches(const Sample& sample, const Graph& g) {
@@ -301,7 +302,7 @@ OpCheck check_op(std::string_view name, const OpCheckOptions& options) {
   for (const OpDef* def : all_op_defs())
     if (def->name == name) return check_op(*def, options);
   throw Error(ErrorCode::NotFound, concat_text("check_op: there is no op '", name, "'"),
-              "call register_op with its record first");
+              "call register_op with its OpDef first");
 }
 
 }  // namespace rlx::testing

@@ -26,7 +26,7 @@ struct ChatTemplate::Impl {
     std::vector<std::string> names;
     for (const auto& [key, program] : programs) names.push_back(key);
     throw Error(ErrorCode::NotFound, concat_text("there is no chat template '", name, "'"),
-                concat_text("there are ", quoted_names(names)));
+                concat_text("the templates are ", quoted_names(names)));
   }
 };
 
@@ -76,7 +76,7 @@ std::string place_in_template(const jinja::Program* program, jinja::Position at)
   } else if (raised.type == jinja::kLimit) {
     d.message = concat_text(opening, ": ", message);
     if (program != nullptr)
-      d.hint = "templates of models need far less; ChatTemplateOptions::max_steps allows more work";
+      d.hint = "templates of models need far fewer steps; ChatTemplateOptions::max_steps raises the limit";
   } else if (raised.type == "TemplateError") {
     d.message = concat_text(opening, " refuses the conversation: ", message);
   } else {
@@ -292,8 +292,9 @@ std::string ChatTemplate::render(std::span<const ChatMessage> messages, const Ch
 
 std::string ChatTemplate::render(const JsonValue& messages, const ChatTemplateOptions& options) const try {
   if (!messages.is_array())
-    throw Error(ErrorCode::InvalidArgument, concat_text("the messages of a conversation are an array of objects, got ",
-                                                        json_kind_name(messages.kind())));
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text("the messages of a conversation must be an array of objects, got ",
+                            json_kind_name(messages.kind())));
   const jinja::Program& program = pick_program(
       options, names(), [&](std::string_view n) -> const auto& { return impl().find(n); });
   return render_program(program, options, impl().special_tokens,

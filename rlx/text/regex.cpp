@@ -45,7 +45,7 @@ class Translator {
  private:
   [[noreturn]] void refuse(std::string_view what) const {
     throw Error(ErrorCode::Unsupported, concat_text(where_, ": the pattern \"", text_start(in_, 200), "\" has ", what,
-                                                    ", which this version does not read"));
+                                                    ", which is not supported"));
   }
 
   // Letters of (?imx-imx: have the same meaning, except m, which is s in PCRE2.
@@ -61,7 +61,7 @@ class Translator {
   }
 
   void escape(bool in_class) {
-    if (at_ + 1 >= in_.size()) refuse("a lone backslash at its end");
+    if (at_ + 1 >= in_.size()) refuse("a backslash at its end");
     const char c = in_[at_ + 1];
     const auto replace = [&](std::string_view set, bool negated) {
       if (in_class && negated) refuse("\\S, \\W or \\H inside a class");
@@ -199,8 +199,8 @@ struct Regex::Code {
 
 Regex::Regex(std::string_view pattern, const std::string& where) {
   if (pattern.size() > 65536) {
-    throw Error(ErrorCode::Unsupported, concat_text(where, ": a pattern of ", pattern.size(), " bytes"),
-                "at most 65536 are read");
+    throw Error(ErrorCode::Unsupported,
+                concat_text(where, ": the pattern has ", pattern.size(), " bytes; at most 65536 are supported"));
   }
   const std::string translated = Translator(pattern, where).run();
   auto code = std::make_shared<Code>();
@@ -220,7 +220,7 @@ Regex::Regex(std::string_view pattern, const std::string& where) {
     PCRE2_UCHAR message[256] = {};
     pcre2_get_error_message(error, message, sizeof message);
     throw Error(ErrorCode::Unsupported, concat_text(where, ": the pattern \"", code->pattern,
-                                                    "\" is not understood: ", reinterpret_cast<const char*>(message)));
+                                                    "\" is not valid: ", reinterpret_cast<const char*>(message)));
   }
   code->jit = pcre2_jit_compile(code->code, PCRE2_JIT_COMPLETE) == 0;  // if the processor and the system allow it
   code_ = std::move(code);
@@ -312,7 +312,7 @@ std::optional<std::pair<std::size_t, std::size_t>> Regex::Matcher::next() {
       throw Error(ErrorCode::Unsupported,
                   concat_text(m.code->where, ": the pattern \"", m.code->pattern, "\" needs too many steps at byte ",
                               m.at, " of a text of ", m.text.size()),
-                  "cut the text into shorter pieces there");
+                  "split the text into shorter texts there");
     }
     const PCRE2_SIZE* ends = pcre2_get_ovector_pointer(m.data.get());
     const std::size_t begin = ends[0], end = ends[1];

@@ -23,7 +23,7 @@ std::vector<TokenId> Tokenizer::encode_truncated(std::string_view text, std::int
   const std::size_t num_special = add_special_tokens ? prefix_ids().size() + suffix_ids().size() : 0;
   if (max_length < 0 || (max_length > 0 && static_cast<std::size_t>(max_length) <= num_special)) {
     throw Error(ErrorCode::InvalidArgument,
-                concat_text("a limit of ", max_length, " tokens leaves no room for text beside ", num_special,
+                concat_text("a limit of ", max_length, " tokens leaves no room for text besides ", num_special,
                             " special tokens"),
                 "use a larger limit, or 0 for none");
   }
@@ -62,7 +62,7 @@ EncodedPair Tokenizer::join_pair(std::span<const TokenId> first, std::span<const
       std::count_if(pieces.begin(), pieces.end(), [](const PairPiece& p) { return p.part == PairPart::Special; }));
   if (max_length < 0 || (max_length > 0 && static_cast<std::size_t>(max_length) <= num_special))
     throw Error(ErrorCode::InvalidArgument,
-                concat_text("a limit of ", max_length, " tokens leaves no room for two texts beside ", num_special,
+                concat_text("a limit of ", max_length, " tokens leaves no room for two texts besides ", num_special,
                             " special tokens"),
                 "use a larger limit, or 0 for none");
   EncodedPair out;
@@ -153,7 +153,7 @@ std::unique_ptr<Tokenizer> load_tokenizer(const std::string& folder) try {
     return tokenizer_from_json(JsonDocument::read(json_path));
   }
   if (!has_file(vocab_path)) {
-    throw Error(ErrorCode::NotFound, concat_text("\"", folder, "\" holds neither tokenizer.json nor vocab.txt"),
+    throw Error(ErrorCode::NotFound, concat_text("\"", folder, "\" has neither tokenizer.json nor vocab.txt"),
                 "give the folder of a Hugging Face model, the one with config.json in it");
   }
   WordPieceOptions options;

@@ -16,8 +16,8 @@ namespace {
 
 [[noreturn]] void not_berts(const std::string& source, std::string_view part, std::string_view type) {
   throw Error(ErrorCode::Unsupported,
-              concat_text(source, ": the ", part, " \"", type, "\" is not one of BERT's WordPiece tokeniser"),
-              "tokenizer_from_json reads the others");
+              concat_text(source, ": the ", part, " \"", type, "\" is not supported by WordPieceTokenizer"),
+              "use tokenizer_from_json, which supports all kinds");
 }
 
 // Checks the type of a component, and returns the component if present.

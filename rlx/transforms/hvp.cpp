@@ -29,8 +29,7 @@ Dims joined(const Dims& a, const Dims& b) {
 
 void require_real(const Shape& s, std::string_view who) {
   if (!is_float(s.dtype()))
-    throw Error(ErrorCode::Unsupported, concat_text(who, ": ", s, " is not real"),
-                "Jacobians are made of float values only");
+    throw Error(ErrorCode::Unsupported, concat_text(who, ": ", s, " must be real"), "Jacobians need float values");
 }
 
 // All unit vectors of the space of shape `shape`, as [n, shape.dims..] for n elements of the shape.
@@ -65,10 +64,9 @@ TransformResult jacfwd_all(const Graph& forward, const std::vector<std::string>&
   // One batched copy of the tangent computation per leaf, joined into one graph.
   const std::size_t num_outputs = forward.outputs().size();
   if (!forward.ordered().empty())  // each leaf has its own copy of the forward computation
-    throw Error(
-        Diagnostic{ErrorCode::Unsupported,
-                   concat_text(who, ": '", forward.name(), "' holds ordered ops, which would run several times"),
-                   node_where(forward, forward.ordered().front()), "take jacrev, or jvp column by column"});
+    throw Error(Diagnostic{ErrorCode::Unsupported,
+                           concat_text(who, ": '", forward.name(), "' has ordered ops, which would run several times"),
+                           node_where(forward, forward.ordered().front()), "use jacrev, or jvp column by column"});
   Graph g = copy_shell(forward);
   std::map<Value, Value> ids = walk::copy_nodes(g, forward);
   copy_inner_ends(g, forward, [&](Value v) { return ids.at(v); });

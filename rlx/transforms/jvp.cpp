@@ -100,8 +100,8 @@ TransformResult run_jvp(const Graph& forward, const std::vector<Wrt>& tangent_fo
   std::vector<std::string> added;
   for (Value v : p.roots) {
     if (tangents[slot(v)].valid())
-      throw Error(ErrorCode::InvalidArgument, concat_text(who, ": '", g.leaf_name(v.node), "' is named twice"),
-                  "name each leaf once");
+      throw Error(ErrorCode::InvalidArgument, concat_text(who, ": '", g.leaf_name(v.node), "' is listed twice"),
+                  "list each leaf once");
     added.push_back(walk::fresh_leaf_name(g, concat_text("tangent_", g.leaf_name(v.node))));
     const Shape shape = g.shape(v);
     tangents[slot(v)] = g.input(added.back(), shape);
@@ -176,8 +176,8 @@ Linearized linearize(const Graph& forward, const std::vector<Wrt>& tangent_for) 
     if (op_def(forward.node(id).op).bodies == BodyKind::Programs)
       throw Error(Diagnostic{ErrorCode::Unsupported,
                              concat_text("linearize: ", op_text_name(forward.node(id).op),
-                                         " holds an ordered op, which would run in both parts"),
-                             node_where(forward, id), "take jvp, which runs it once"});
+                                         " has an ordered op, which would run in both parts"),
+                             node_where(forward, id), "use jvp, which runs it once"});
   TransformResult both = run_jvp(forward, tangent_for, false);
   both.graph = walk::prune(both.graph, both.ids);
   const Graph& g = both.graph;

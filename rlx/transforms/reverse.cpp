@@ -62,7 +62,8 @@ Stand stand_for(const Node& node, const Augmented& form, const Shapes& results) 
     same = s.results[r] < results.size() && !taken[s.results[r]] && results[s.results[r]] == node.shapes[r];
     if (same) taken[s.results[r]] = true;
   }
-  check_rule(same, node.op, concat_text("the form with residuals of ", op_text_name(node.op), " has other results"));
+  check_rule(same, node.op,
+             concat_text("the augment rule of ", op_text_name(node.op), " returns other results than the op"));
   for (std::uint32_t r = 0; r < results.size(); ++r)
     if (!taken[r]) s.residuals.push_back(r);
   return s;
@@ -123,9 +124,9 @@ void require_known_extents(const Graph& g, std::size_t output, std::string_view 
         throw Error(Diagnostic{
             ErrorCode::Unsupported,
             concat_text(who, ": output ", output, " is ", g.shape(v), ", and the graph computes the extent '", name,
-                        "': there is no cotangent of that shape to give"),
+                        "', so its cotangent cannot be an input"),
             node_where(g, v.node),
-            "leave it out of the outputs of the graph to differentiate, or make its extent a number by slice or pad"});
+            "remove it from the outputs of the graph to differentiate, or make its extent static with slice or pad"});
 }
 
 }  // namespace
@@ -273,7 +274,7 @@ GradResult value_and_grad(const Graph& forward, const std::vector<Wrt>& wrt) {
     const Shape& loss = forward.shape(forward.outputs()[0]);
     if (!loss.num_elements_dim().is_static(1))
       throw Error(Diagnostic{
-          ErrorCode::ShapeMismatch, concat_text("value_and_grad: the loss is ", loss, ", not one element"),
+          ErrorCode::ShapeMismatch, concat_text("value_and_grad: the loss must have one element, got ", loss),
           node_where(forward, forward.outputs()[0].node), "reduce it, or use grad_with_loss and pass d_output"});
   }
   return finish_with_loss(run_reverse(forward, wrt, true, Seed::One, "value_and_grad"));

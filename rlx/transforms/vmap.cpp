@@ -26,13 +26,13 @@ TransformResult vmap(const Graph& forward, const InAxes& in_axes, const Dim& bat
   if (!out_axes.empty() && out_axes.size() != forward.outputs().size())
     throw Error(ErrorCode::InvalidArgument,
                 concat_text(who, ": ", out_axes.size(), " out_axes for ", forward.outputs().size(), " outputs"),
-                "give one per output, or none");
+                "give one for each output, or none");
   std::vector<Value> roots;
   for (const auto& [name, axis] : in_axes) {
     roots.push_back(walk::resolve_leaf(forward, Wrt(name), who));
     if (forward.node(roots.back().node).kind() == OpKind::State)
       throw Error(ErrorCode::Unsupported, concat_text(who, ": state '", name, "' cannot be batched"),
-                  "make it an input and an output");
+                  "make the state an input and an output");
   }
   walk::Prepared p =
       walk::prepare(forward, std::move(roots), false, [](const OpDef& def) { return walk::state_of(def.batch); });
@@ -74,7 +74,7 @@ TransformResult vmap(const Graph& forward, const InAxes& in_axes, const Dim& bat
     const OpDef& def = op_def(node.op);
     if (!def.batch.has())
       walk::throw_no_rule(from, id, who, "cannot be batched", def.batch.reason(),
-                          "run the graph once per example, or give the op a batching rule");
+                          "run the graph once for each example, or give the op a batch rule");
     std::vector<Expr> inputs;
     std::vector<bool> is_batched;
     for (Value v : node.inputs) {
@@ -111,7 +111,7 @@ TransformResult vmap(const Graph& forward, const InAxes& in_axes, const Dim& bat
     if (!to && batched[slot(v)])
       throw Error(Diagnostic{ErrorCode::InvalidArgument,
                              concat_text(who, ": output ", i, " depends on the batch, so it needs an axis"),
-                             node_where(from, v.node), "give its out_axes entry a number"});
+                             node_where(from, v.node), "set its entry of out_axes to a number"});
     if (to) {
       if (!batched[slot(v)]) {
         Dims dims{batch};
@@ -130,11 +130,10 @@ TransformResult vmap(const Graph& forward, const InAxes& in_axes, const Dim& bat
   }
   for (const auto& [symbol, source] : from.symbol_sources())
     if (batched[slot(source)])
-      throw Error(
-          Diagnostic{ErrorCode::Unsupported,
-                     concat_text(who, ": symbol '", symbol, "' depends on the batch: examples would differ in shape"),
-                     node_where(from, source.node),
-                     "keep what it is computed from out of the batch, or pad to its largest value"});
+      throw Error(Diagnostic{
+          ErrorCode::Unsupported,
+          concat_text(who, ": symbol '", symbol, "' depends on the batch: examples would differ in shape"),
+          node_where(from, source.node), "compute it from values without a batch axis, or pad to its largest value"});
   copy_inner_ends(g, from, [&](Value v) { return values[slot(v)]; });
   g.set_outputs(std::move(outputs));
   std::map<Value, Value> ids;

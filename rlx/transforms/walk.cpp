@@ -26,19 +26,19 @@ Value resolve(const Graph& forward, const Wrt& wrt, std::string_view who) {
       if (is_named_leaf(forward.node(NodeId{i}).kind())) names.push_back(forward.leaf_name(NodeId{i}));
     throw Error(ErrorCode::NotFound,
                 concat_text(who, ": graph '", forward.name(), "' has no input, param or state '", wrt.name(), "'"),
-                did_you_mean(wrt.name(), names, "name an input, param or state of the graph"));
+                did_you_mean(wrt.name(), names, "give an input, param or state of the graph"));
   }
   Value v = wrt.value();
   if (wrt.expr() && !wrt.expr()->belongs_to(forward))
     throw Error(ErrorCode::InvalidArgument,
                 concat_text(who, ": ", v, " belongs to graph '", wrt.expr()->graph().name(), "', not to '",
                             forward.name(), "'"),
-                "name a leaf, or pass a value of this very graph");
+                "give the name of a leaf, or a value of this graph");
   if (v.node.index >= forward.num_nodes() || v.result >= forward.node(v.node).num_results())
     throw Error(ErrorCode::NotFound,
                 concat_text(who, ": ", v.node.valid() ? v.text() : std::string("an empty name"),
                             " is not a value of graph '", forward.name(), "'"),
-                "name a leaf, or pass a value of this very graph");
+                "give the name of a leaf, or a value of this graph");
   return v;
 }
 
@@ -46,7 +46,7 @@ Value resolve_leaf(const Graph& forward, const Wrt& wrt, std::string_view who) {
   Value v = resolve(forward, wrt, who);
   if (!is_named_leaf(forward.node(v.node).kind()))
     throw Error(Diagnostic{ErrorCode::InvalidArgument, concat_text(who, ": ", v, " is not an input, param or state"),
-                           node_where(forward, v.node), "only leaves can be perturbed"});
+                           node_where(forward, v.node), "differentiate with respect to inputs, params or states"});
   return v;
 }
 
@@ -55,7 +55,7 @@ void require_inexact(const Graph& forward, Value v, std::string_view who) {
   throw Error(Diagnostic{
       ErrorCode::InvalidArgument,
       concat_text(who, ": '", node_label(forward, v.node), "' is ", forward.shape(v), ", which has no derivative"),
-      node_where(forward, v.node), "differentiate by float or complex values"});
+      node_where(forward, v.node), "differentiate with respect to float or complex values"});
 }
 
 std::vector<bool> dependents(const Graph& g, std::span<const Value> roots, bool inexact_only) {
@@ -157,7 +157,7 @@ void throw_no_rule(const Graph& g, NodeId id, std::string_view who, std::string_
                    std::string_view way_out) {
   throw Error(Diagnostic{ErrorCode::Unsupported,
                          concat_text(who, ": ", op_text_name(g.node(id).op), " ", what, ": ",
-                                     reason ? reason : "its record gives no rule"),
+                                     reason ? reason : "its OpDef has no such rule"),
                          node_where(g, id), std::string(way_out)});
 }
 

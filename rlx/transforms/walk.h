@@ -43,7 +43,7 @@ Prepared prepare(const Graph& forward, std::vector<Value> roots, bool inexact_on
 [[noreturn]] void throw_no_rule(const Graph& g, NodeId id, std::string_view who, std::string_view what,
                                 const char* reason, std::string_view way_out);
 /// The hint for an op without a derivative.
-inline constexpr std::string_view kAvoidOp = "keep such ops off the path, for example with stop_gradient";
+inline constexpr std::string_view kAvoidOp = "exclude such ops, for example with stop_gradient";
 
 /// Marks nodes from `first` on as made by `pass` for node `source`.
 void stamp(Graph& g, std::size_t first, NodeId source, std::string_view pass);

@@ -187,8 +187,8 @@ TEST_CASE_TEMPLATE("adversarial: what takes host tensors refuses one on a device
   refused([&] { f.write_state("total", there); }, "state 'total' was given a tensor [4] f32 that is on directx");
   refused([&] { f.write_state("total", row, Rows{0, 1}); }, "state 'total' was given a tensor [1] f32");
   Graph g("g");
-  refused([&] { (void)g.constant(there); }, "a constant was given a tensor [4] f32 that lies on a device");
-  refused([&] { (void)g.state("s", there); }, "the initial value of state 's' was given a tensor [4] f32");
+  refused([&] { (void)g.constant(there); }, "a constant got a tensor [4] f32 that lies on a device");
+  refused([&] { (void)g.state("s", there); }, "the initial value of state 's' got a tensor [4] f32");
   CHECK(f.run({{"x", kOnes}})[1] == kTwos);  // the state is unchanged
 }
 

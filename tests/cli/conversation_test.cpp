@@ -61,7 +61,7 @@ TEST_CASE("rlx generate: answers of a grammar and of a JSON schema") {
   const std::string large = m.folder.write("large.gbnf", "root ::= \"zZ\"\n");
   const ProgramResult stuck = run_rlx(m.generate("abc --grammar " + large));
   CHECK(stuck.status == 1);
-  CHECK(contains(stuck.err, "no token of the vocabulary goes on with what the grammar wants"));
+  CHECK(contains(stuck.err, "no token of the vocabulary can follow in the grammar"));
 }
 
 TEST_CASE("rlx generate: a saved answer goes on as if it had not stopped") {
@@ -86,7 +86,8 @@ TEST_CASE("rlx generate: a saved answer goes on as if it had not stopped") {
     CHECK_FALSE(said(run_rlx(m.generate(more))).empty());
   }
   expect_failure(run_rlx(m.generate("abc --load-state " + m.folder.file("none"))), 1, "cannot open");
-  expect_failure(run_rlx(m.generate("abc --load-state " + m.folder.file("config.json"))), 1, "no saved conversation");
+  expect_failure(run_rlx(m.generate("abc --load-state " + m.folder.file("config.json"))), 1,
+                 "not a saved conversation");
   expect_failure(run_rlx(m.generate("abc --cache bf16 --context 400 --load-state " + state)), 1,
                  "a cache of f32, but the model has bf16");
   CHECK(contains(run_rlx(m.generate("abc -n 2 --save-state /nowhere/x")).err, "/nowhere"));
@@ -105,13 +106,13 @@ TEST_CASE("rlx chat: conversations are saved and loaded between turns") {
   CHECK(two + said(run_rlx(m.chat(options), "other\n/new\n/load " + later + "\nthree\n"))
                   .substr(said(run_rlx(m.chat(options), "other\n")).size()) ==
         whole);
-  CHECK(contains(run_rlx(m.chat(options), "/load\n").err, "/load names no file"));
-  CHECK(contains(run_rlx(m.chat(options), "/save " + m.folder.file("empty") + "\n").err, "nothing was said"));
+  CHECK(contains(run_rlx(m.chat(options), "/load\n").err, "/load needs the name of a file"));
+  CHECK(contains(run_rlx(m.chat(options), "/save " + m.folder.file("empty") + "\n").err, "the conversation is empty"));
   CHECK_FALSE(std::filesystem::exists(m.folder.file("empty")));
   CHECK(run_rlx(m.chat(options + "--save-state " + m.folder.file("empty")), "").status == 0);
   CHECK(contains(run_rlx(m.chat(options), "/load " + m.folder.file("none") + "\n").err, "cannot open"));
   CHECK(run_rlx(m.generate("abc --raw -n 3 --save-state " + later)).status == 0);
-  CHECK(contains(run_rlx(m.chat("--load-state " + later), "a\n").err, "holds a text, no conversation of turns"));
+  CHECK(contains(run_rlx(m.chat("--load-state " + later), "a\n").err, "has a text, not a conversation"));
 }
 
 TEST_CASE("rlx chat: when the context is full") {
@@ -157,7 +158,7 @@ TEST_CASE("rlx generate: what Mirostat has learnt and where a schema stands are 
   // Another grammar does not go on with it.
   const ProgramResult other = run_rlx(m.generate("--raw --json-schema '{\"type\":\"integer\"}' --load-state " + state));
   CHECK(other.status == 1);
-  CHECK(contains(other.err, "does not follow in the grammar"));
+  CHECK(contains(other.err, "is not allowed by the grammar here"));
 }
 
 TEST_CASE("rlx generate and chat: weights in the forms that products read are kept for later starts") {
@@ -191,21 +192,22 @@ TEST_CASE("rlx generate and chat: weights in the forms that products read are ke
   std::filesystem::resize_file(form, 100);
   const ProgramResult healed = run_rlx(m.generate(options));
   CHECK(said(healed) == plain);
-  CHECK_MESSAGE(contains(healed.err, "rlx: saved form \"" + form + "\" has a damaged head"), healed.err);
+  CHECK_MESSAGE(contains(healed.err, "rlx: packed weight file \"" + form + "\" has a damaged header"), healed.err);
   CHECK_FALSE(contains(run_rlx(m.generate(options)).err, "damaged"));
   // So is a disk that fills, once: files of 512 bytes at most stand for it.
   const std::string full =
       "ulimit -f 1; " + rlx_command() + m.generate("-n 20 abc --packed-weights " + m.folder.file("full"));
   const ProgramResult stopped = run_shell(full);
   CHECK(said(stopped) == plain);
-  CHECK_MESSAGE(contains(stopped.err, "rlx: no more forms are saved: cannot write \"" + m.folder.file("full")),
-                stopped.err);
+  CHECK_MESSAGE(
+      contains(stopped.err, "rlx: packed weights are no longer saved: cannot write \"" + m.folder.file("full")),
+      stopped.err);
   CHECK(contains(stopped.err, "File too large"));
-  CHECK(stopped.err.find("no more") == stopped.err.rfind("no more"));
+  CHECK(stopped.err.find("no longer") == stopped.err.rfind("no longer"));
 
   expect_failure(run_rlx(m.generate("abc --packed-weights " + m.folder.file("config.json"))), 1,
-                 "folder of saved forms");
-  expect_failure(run_rlx(m.generate("abc --packed-weights ''")), 2, "--packed-weights: names no folder");
+                 "folder of packed weights");
+  expect_failure(run_rlx(m.generate("abc --packed-weights ''")), 2, "--packed-weights: needs a folder");
   expect_failure(run_rlx(m.generate("abc --verify-packed-weights")), 2,
                  "--verify-packed-weights requires --packed-weights");
 }
@@ -216,7 +218,7 @@ TEST_CASE("rlx generate: system messages, and what is wrong with a command line 
   CHECK(with == said(run_rlx(m.chat("-n 20 --system def"), "abc\n")));
   CHECK(with != said(run_rlx(m.generate("abc -n 20"))));
   expect_failure(run_rlx(m.generate("abc --raw --system def")), 2,
-                 "--raw uses no chat template, so --system has no place");
+                 "--system needs the chat template, which --raw does not use");
   expect_failure(run_rlx("generate " + m.folder.file("none.gguf") + " abc"), 1,
                  "there is no file or folder \"" + m.folder.file("none.gguf") + "\"");
   expect_failure(run_rlx(m.generate("abc -n -1")), 2, "--tokens: must be 0 or more, got -1");

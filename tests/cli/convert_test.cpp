@@ -55,14 +55,14 @@ TEST_CASE("rlx convert: mistakes of the command line and of files") {
   expect_failure(run_rlx("convert " + dir.path() + " " + dir.file("other")), 2, "does not end in .gguf");
   for (const char* size : {"2", "G", "0G", "-1G", "2T", "99999999999G"})
     expect_failure(run_rlx("convert " + source + " " + target + " --split-max-size=" + size), 2,
-                   concat_text("--split-max-size: '", size, "' is no size\n  hint: write it as 500M or 2G"));
+                   concat_text("--split-max-size: '", size, "' is not a size\n  hint: write it as 500M or 2G"));
   expect_failure(run_rlx("convert " + source), 2, "target is required");
   expect_failure(run_rlx("convert /nowhere " + target), 1, "cannot open \"/nowhere\"");
   expect_failure(run_rlx("convert " + dir.path() + " " + target), 1, "config.json");
   expect_failure(run_rlx("convert " + source + " " + target + " --type iq2_xs"), 1,
-                 "tensors of type IQ2_XS are read, not made");
+                 "tensors of type IQ2_XS can be read, but not written");
   expect_failure(run_rlx("convert " + source + " " + dir.file("folder")), 1,
-                 "models of architecture \"none\" are not converted to folders");
+                 "models of architecture \"none\" cannot be converted to folders");
   expect_failure(run_rlx("convert " + source + " /nowhere/q.gguf"), 1,
                  "cannot write \"/nowhere/q.gguf\": No such file");
   CHECK_FALSE(std::filesystem::exists(target));
@@ -75,8 +75,9 @@ TEST_CASE("rlx convert: a full disk is one error, the target stays as it was, an
   // A limit of the size of files stands for a full disk: 200 blocks of 1,024 bytes, of 513.
   const ProgramResult full = run_shell("ulimit -f 200; " + rlx_command() + convert);
   CHECK(full.status == 1);
-  CHECK_MESSAGE(contains(full.err, "cannot write \"" + target + "\": File too large\n  hint: the same command goes on"),
-                full.err);
+  CHECK_MESSAGE(
+      contains(full.err, "cannot write \"" + target + "\": File too large\n  hint: run the same command again"),
+      full.err);
   CHECK(read_file(target) == "old");
   CHECK(run_rlx(convert).status == 0);
   CHECK(GgufFile::open(target)->at("m.weight").type == GgufType::F16);

@@ -58,8 +58,8 @@ TEST_CASE("rlx devices --options; --device with options") {
     CHECK_MESSAGE(contains(x.err, why), x.err);
     CHECK(x.status != 0);
   };
-  refused("vulkan,kernels", "'kernels' in 'vulkan,kernels' is no option of a device");
-  refused("vulkan,=x", "is no option of a device");
+  refused("vulkan,kernels", "'kernels' in 'vulkan,kernels' is not a device option");
+  refused("vulkan,=x", "is not a device option");
   refused("vulkan,kernels=fast", "hardware or software");
   refused("vulkan,kernel=software", "did you mean 'kernels'?");
   refused("vulkan:x", "'x' is not an ordinal");

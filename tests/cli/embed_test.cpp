@@ -206,14 +206,14 @@ TEST_CASE("rlx bench: any graph file, a header, three quantiles, JSON") {
   CHECK_MESSAGE(computed.status == 0, computed.err);
   CHECK(contains(computed.out, "graph counted"));
   expect_failure(run_rlx("bench --bind rows=65 " + graph), 2, "symbol 'rows' = 65 is outside [1, 64]");
-  expect_failure(run_rlx("bench"), 2, "name either a graph file or --model DIR");
+  expect_failure(run_rlx("bench"), 2, "give either a graph file or --model DIR");
   expect_failure(run_rlx("bench --shapes 1x4 " + graph), 2, "--shapes requires --model");
 }
 
 TEST_CASE("rlx bench: shapes and weights that cannot be") {
   const TinyModel model;
   const std::string command = "bench --seconds 0.01 --model " + model.path() + " --shapes ";
-  expect_failure(run_rlx(command + "1x4,1x"), 2, "'1x' is no shape");
+  expect_failure(run_rlx(command + "1x4,1x"), 2, "'1x' is not a shape");
 #if !defined(RLX_ADDRESS_SANITIZER) && !defined(RLX_THREAD_SANITIZER)  // their allocators end the program
   const ProgramResult r = run_rlx(command + "99999999999x6");
   CHECK(r.status == 1);
@@ -288,7 +288,7 @@ TEST_CASE("rlx search: files that are no text are left out with a note, gzip is 
   CHECK(r.status == 0);
   CHECK(contains(r.out, packed + ":1  b\n"));
   for (const std::string& note :
-       {binary + ": a binary file", cut + ": the compressed content ends too early", xz + ": compressed with xz",
+       {binary + ": a binary file", cut + ": the compressed data ends too early", xz + ": compressed with xz",
         latin + ":2: not valid UTF-8", "'" + model.path() + "' is a folder"})
     CHECK_MESSAGE(contains(r.err, "note: left out: " + note + "\n"), r.err);
   expect_failure(run_rlx("search b " + binary + with), 1, binary + ": a binary file");

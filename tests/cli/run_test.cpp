@@ -138,7 +138,7 @@ TEST_CASE("rlx run: missing, unknown, doubled and misshapen values") {
   expect_failure(run_rlx(d.graph() + d.w() + "--input " + d.dir.file("none.npy")), 1, "none.npy");
   write_npy(d.dir.file("x.npy"), doubles({3}, {1, 2, 3}).cast(DType::F32));
   expect_failure(run_rlx(d.graph() + d.x() + d.w()), 1, "'x'");
-  expect_failure(run_rlx(d.graph() + d.w() + "--input x="), 2, "'x=' names no file");
+  expect_failure(run_rlx(d.graph() + d.w() + "--input x="), 2, "'x=' has no file name");
   expect_failure(run_rlx("run --oracle --device cpu x.rlx"), 2, "--oracle");
   expect_failure(run_rlx("run " + d.dir.file("graph.rlx") + " --device gpx " + d.x() + d.w()), 2,
                  "there is no device 'gpx'");
@@ -150,8 +150,9 @@ TEST_CASE("rlx run: a missing weight, no results, no memory") {
     write_safetensors(d.dir.file("w.safetensors"), std::vector<NamedTensor>{{name, doubles({2, 2}, {1, 2, 3, 4})}});
     return run_rlx(d.graph() + d.x() + "--weights " + d.dir.file("w.safetensors"));
   };
-  expect_failure(with_weights("W"), 1, "holds no tensor \"w\"\n  hint: did you mean 'W'?");
-  expect_failure(with_weights("bias"), 1, "holds no tensor \"w\"\n  hint: none is near; it holds 1 tensor: 'bias'");
+  expect_failure(with_weights("W"), 1, "has no tensor \"w\"\n  hint: did you mean 'W'?");
+  expect_failure(with_weights("bias"), 1,
+                 "has no tensor \"w\"\n  hint: no name is similar; the file has 1 tensor: 'bias'");
   expect_failure(with_weights("w1"), 1, "did you mean 'w1'?");
   for (const char* how : {"--oracle ", "--device cpu "}) {
     CAPTURE(how);
@@ -197,7 +198,7 @@ TEST_CASE("rlx run: malformed graphs are refused with their place") {
   }
   expect_failure(run_rlx("run --oracle " + dir.file("none.rlx")), 1, "none.rlx");
   expect_failure(run_rlx("run --oracle " + dir.path()), 1, "is a folder");
-  expect_failure(run_rlx("run --oracle /dev/zero"), 1, "is a device, which may never end");
+  expect_failure(run_rlx("run --oracle /dev/zero"), 1, "is a device file, which may never end");
   std::filesystem::create_symlink("loop", dir.path() + "/loop");
   expect_failure(run_rlx("run --oracle " + dir.path() + "/loop"), 1, "cannot read");
 }
@@ -244,7 +245,7 @@ TEST_CASE("rlx opt: unknown passes, symbols and missing arguments") {
   const Dense d;
   const std::string file = d.dir.file("graph.rlx");
   expect_failure(run_rlx("opt --pass canonicalise-dots " + file), 2, "did you mean 'canonicalize-dots'?");
-  expect_failure(run_rlx("opt --pass all"), 2, "no graph is given");
+  expect_failure(run_rlx("opt --pass all"), 2, "no graph file is given");
   expect_failure(run_rlx("opt --pass all --bind seq=4 " + file), 2, "no symbol 'seq'");
   expect_failure(run_rlx("opt --pass all --bind seq " + file), 2, "batch=8");
 }

@@ -286,7 +286,7 @@ int main(int argc, char** argv) {
     if (!ours || theirs == nullptr) {
       ++(ours ? counts.ours_only : theirs != nullptr ? counts.theirs_only : counts.neither);
       if (!ours && theirs != nullptr && error.find("no text matches") == std::string::npos &&
-          error.find("no character is in this class") == std::string::npos)
+          error.find("this class allows no character") == std::string::npos)
         fault(counts, error, text, "");
       continue;
     }

@@ -369,7 +369,7 @@ def compare(args):
         is_valid = lambda value: validator.is_valid(exact(json.dumps(value)))  # noqa: E731
         for spaces, write in WRITERS.items():
             (answer,) = tool.ask(f"S {spaces} {json.dumps(schema)}")
-            if any(said in answer for said in ("beside this pattern cannot", "several patterns")):
+            if any(said in answer for said in ("together with this pattern cannot", "several patterns")):
                 counts["inexpressible"] += 1  # as docs/grammars.md says
                 continue
             if answer != "ok":

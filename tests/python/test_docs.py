@@ -170,7 +170,7 @@ def test_integers_out_of_range():
     (_, _, _, _), (_, jnp, _, _) = both()
     small = rlx.array([1], "int8")
     for refuses in (lambda: small + 300, lambda: small.at[0].set(300), lambda: rnp.full(2, 2**40, "int32")):
-        with pytest.raises(TypeError, match="is no value of"):
+        with pytest.raises(TypeError, match="is not a value of|does not fit in"):
             refuses()
     assert (jnp.array([1], "int8") + 300).tolist() == [45]
     with pytest.raises(OverflowError):

@@ -47,7 +47,7 @@ def test_the_loss_curve_is_a_picture(tmp_path):
 
 def test_without_a_model_the_search_says_what_to_do(tmp_path):
     done = run(ROOT / "examples" / "python" / "02_minilm_search.py", "nowhere", cwd=tmp_path)
-    assert done.returncode == 1 and done.stderr.startswith("nowhere is no folder") and "demo.sh" in done.stderr
+    assert done.returncode == 1 and done.stderr.startswith("nowhere is not a folder") and "demo.sh" in done.stderr
 
 
 def test_the_examples_are_typed():

@@ -368,7 +368,7 @@ def test_numpy_functions_of_values_are_ours():
         (np.array([object()]), "object arrays"),
         (np.array(["a"]), "format"),
         (np.zeros(3, ">f4"), "other byte order"),
-        (10**30, "fits no integer dtype"),
+        (10**30, "not fit in any integer dtype"),
     ],
 )
 def test_arguments_that_are_no_arrays(argument, message):

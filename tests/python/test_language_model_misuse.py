@@ -10,13 +10,13 @@ import rlx.formats
 import rlx.models
 
 TOKENS = {
-    "not tokens": (rlx.DTypeMismatch, "tokens are a list of integers", 5),
+    "not tokens": (rlx.DTypeMismatch, "tokens must be a list or an array of integers", 5),
     "none": (rlx.DTypeMismatch, "got None", None),
     "floats": (rlx.DTypeMismatch, r"array \[T\] of integers", np.array([1.0, 2.0])),
     "bools": (rlx.DTypeMismatch, "of integers", np.array([True])),
     "two axes": (rlx.DTypeMismatch, "of integers", np.zeros((2, 2), np.int32)),
-    "a float in a list": (rlx.DTypeMismatch, "a token is an integer, got 1.5", [1, 1.5]),
-    "a bool in a list": (rlx.DTypeMismatch, "a token is an integer", [True]),
+    "a float in a list": (rlx.DTypeMismatch, "a token must be an integer, got 1.5", [1, 1.5]),
+    "a bool in a list": (rlx.DTypeMismatch, "a token must be an integer", [True]),
     "too large": (rlx.InvalidArgument, "32 bits", [2**40]),
     "far too large": (rlx.InvalidArgument, "32 bits", [2**80]),
     "too large in an array": (rlx.InvalidArgument, "32 bits", np.array([2**40])),
@@ -46,7 +46,7 @@ OPTIONS = {
     "a negative seed": (TypeError, "seed takes an integer from 0 to 2\\^64 - 1", dict(seed=-1)),
     "no temperature": (ValueError, "temperature is -1", dict(temperature=-1)),
     "NaN": (ValueError, "temperature is", dict(temperature=float("nan"))),
-    "no step": (ValueError, "'topk' is no step", dict(order=["topk"])),
+    "no step": (ValueError, "'topk' is not a sampling step", dict(order=["topk"])),
     "a stop of numbers": (TypeError, "stop must be a text, got 3", dict(stop=[3])),
     "an empty stop": (ValueError, "stop", dict(stop="")),
     "stops of nothing": (TypeError, "stop takes a text or a list of texts, got 3", dict(stop=3)),
@@ -54,7 +54,7 @@ OPTIONS = {
     "a text for tokens": (TypeError, "max_new_tokens takes an integer of 64 bits, got '7'", dict(max_new_tokens="7")),
     "no such mirostat": (ValueError, "mirostat is 3", dict(mirostat=3)),
     "beyond 32 bits": (TypeError, "top_k takes an integer of 32 bits", dict(top_k=2**40)),
-    "negative tokens": (ValueError, "max_new_tokens is -1", dict(max_new_tokens=-1)),
+    "negative tokens": (ValueError, "max_new_tokens must be 0 or more, got -1", dict(max_new_tokens=-1)),
     "a bias of texts": (TypeError, "logit_bias takes", dict(logit_bias={1: "x"})),
     "tools for a text": (TypeError, "there is no option 'tools'", dict(tools=[])),
 }
@@ -72,7 +72,7 @@ def test_wrong_options(model, name):
 LOADS = {
     "no path": (FileNotFoundError, "nowhere", dict(path="nowhere")),
     "an empty folder": (rlx.NotFound, "config.json", dict(path=".")),
-    "no cache type": (rlx.InvalidArgument, "cannot be kept as 'f8'", dict(cache="f8")),
+    "no cache type": (rlx.InvalidArgument, "the KV cache cannot have the type 'f8'", dict(cache="f8")),
     "a cache of large blocks": (rlx.InvalidArgument, "cache cannot hold q4_k", dict(cache="q4_k")),
     "no precision": (rlx.InvalidArgument, "matmul_precision 'int4'", dict(matmul_precision="int4")),
     "no device": (rlx.DeviceUnavailable, "abacus", dict(device="abacus")),
@@ -124,7 +124,7 @@ def test_logits_and_answers_do_not_mix(model):
     answer = model.generate("abc", seed=1, stop_tokens=[])
     next(answer)
     for call in (lambda: model.logits([1]), lambda: model.truncate(0), model.reset):
-        with pytest.raises(rlx.InvalidArgument, match="requests to answer"):
+        with pytest.raises(rlx.InvalidArgument, match="unfinished requests"):
             call()
     answer.close()
     model.logits([1, 2, 3])
@@ -187,9 +187,9 @@ def test_flow_names_what_is_wrong():
     flow.weight("b", (3,)), flow.weight("c", (2, 2))
     with pytest.raises(rlx.BadFile, match=r"'c'.*'a.weight' is \[3, 2\], expected \[5, 2\].*'b' holds i32"):
         flow.finish()
-    with pytest.raises(ValueError, match="none of rms and layer"):
+    with pytest.raises(ValueError, match="not one of rms and layer"):
         flow.norm(x, "a", kind="batch")
-    with pytest.raises(rlx.InvalidArgument, match="no experts"):
+    with pytest.raises(rlx.InvalidArgument, match="no expert names"):
         flow.experts([], 2, 3)
     for bad in (None, 3):
         with pytest.raises(TypeError):

@@ -185,13 +185,13 @@ def test_samplers_go_back_and_refuse():
     assert s.probabilities(logits)[0].tolist() == first and s.sequence.tolist() == []
     for call, kind, words in (
         (lambda: s.draw(np.zeros((2, 3), np.float32)), ValueError, r"\[V\] or \[1, V\]"),
-        (lambda: s.draw([1, 2]), ValueError, "are floats"),
+        (lambda: s.draw([1, 2]), ValueError, "must be floats"),
         (lambda: s.draw(None), TypeError, "None"),
         (lambda: s.draw([float("nan"), 1.0]), ValueError, "NaN"),
-        (lambda: s.accept("a"), TypeError, "tokens are a list"),
-        (lambda: s.accept(1.5), TypeError, "tokens are a list"),
+        (lambda: s.accept("a"), TypeError, "tokens must be a list"),
+        (lambda: s.accept(1.5), TypeError, "tokens must be a list"),
         (lambda: s.rewind(1), ValueError, "1"),
-        (lambda: s.rewind(-1), ValueError, "count is -1"),
+        (lambda: s.rewind(-1), ValueError, "count must be 0 or more, got -1"),
         (lambda: rlx.models.Sampler(stop="x"), TypeError, "stop is an option of LanguageModel.generate"),
         (lambda: rlx.models.Sampler(colour=1), TypeError, "there is no option 'colour'"),
         (lambda: rlx.models.Sampler(top_p=-1), ValueError, "top_p is -1"),

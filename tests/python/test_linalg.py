@@ -379,7 +379,7 @@ MISUSE = {
     "not square": (lambda: rnp.linalg.det(rnp.ones((2, 3))), "last two axes must be equal"),
     "vector": (lambda: rnp.linalg.eigh(rnp.ones(3)), "last two axes must be equal"),
     "rows": (lambda: rnp.linalg.solve(rnp.eye(3), rnp.ones((2, 1))), "2 rows"),
-    "batch of vectors": (lambda: rnp.linalg.solve(rnp.ones((2, 3, 3)), rnp.ones((2, 3))), "an axis of 1 at the end"),
+    "batch of vectors": (lambda: rnp.linalg.solve(rnp.ones((2, 3, 3)), rnp.ones((2, 3))), "a last axis of extent 1"),
     "leading axes": (lambda: rnp.linalg.solve(rnp.ones((2, 3, 3)), rnp.ones((5, 3, 1))), "do not broadcast"),
     "mode": (lambda: rnp.linalg.qr(rnp.eye(2), mode="economic"), '"reduced", "complete" or "r"'),
     "UPLO": (lambda: rnp.linalg.eigh(rnp.eye(2), "X"), "'L' or 'U'"),

@@ -140,15 +140,15 @@ CASES = {
     "an argument twice": (ValueError, "twice", lambda: rlx.grad(lambda x: x, argnums=(0, 0))(1.0)),
     "a large window": (ValueError, "points", lambda: rnp.bartlett(2**70)),
     # -- numbers --
-    "an integer too large": (TypeError, "no value of int32", lambda: I3 + 2**40),
-    "compared": (TypeError, "no value of int32", lambda: I3 < 2**40),
-    "clipped": (TypeError, "no value of int32", lambda: rnp.clip(I3, 0, 2**40)),
-    "of few bits": (TypeError, "no value of uint8", lambda: U1 + 300),
-    "negative": (TypeError, "no value of uint8", lambda: U1 * -1),
-    "set": (TypeError, "no value of int32", lambda: I3.at[0].set(2**40)),
-    "an array of them": (ValueError, "no value of int32", lambda: rlx.array([1, 2**40], "int32")),
-    "NaN": (ValueError, "nan is no value of int32", lambda: rlx.array([1, float("nan")], "int32")),
-    "a complex one": (TypeError, "a complex number as float32", lambda: rlx.array(1j, "float32")),
+    "an integer too large": (TypeError, "(not fit in|not a value of) int32", lambda: I3 + 2**40),
+    "compared": (TypeError, "(not fit in|not a value of) int32", lambda: I3 < 2**40),
+    "clipped": (TypeError, "(not fit in|not a value of) int32", lambda: rnp.clip(I3, 0, 2**40)),
+    "of few bits": (TypeError, "(not fit in|not a value of) uint8", lambda: U1 + 300),
+    "negative": (TypeError, "(not fit in|not a value of) uint8", lambda: U1 * -1),
+    "set": (TypeError, "(not fit in|not a value of) int32", lambda: I3.at[0].set(2**40)),
+    "an array of them": (ValueError, "(not fit in|not a value of) int32", lambda: rlx.array([1, 2**40], "int32")),
+    "NaN": (ValueError, "nan is not a value of int32", lambda: rlx.array([1, float("nan")], "int32")),
+    "a complex one": (TypeError, "cannot convert a complex number to float32", lambda: rlx.array(1j, "float32")),
     "deep lists": (ValueError, "nested too deep", lambda: rlx.array(nested(10_000))),
     "a list in itself": (ValueError, "nested too deep", lambda: rlx.array(holding_itself())),
     # -- what is traced --
@@ -160,8 +160,8 @@ CASES = {
     "put": (TypeError, "as put would", lambda: np.put(F3, 0, 1)),
     "half a key": (TypeError, "split: num must be a Python integer", lambda: rlx.random.split(rlx.random.key(0), 2.5)),
     "no keys": (ValueError, "split: -1 keys", lambda: rlx.random.split(rlx.random.key(0), -1)),
-    "a list of large integers": (TypeError, "integer 18446744073709551616 fits no", lambda: rlx.array([1, 2**64])),
-    "lists of large integers": (TypeError, "integer -9223372036854775809 fits", lambda: rnp.abs([[1], [-(2**63) - 1]])),
+    "a list of large integers": (TypeError, "18446744073709551616 does not fit", lambda: rlx.array([1, 2**64])),
+    "lists of large integers": (TypeError, "-9223372036854775809 does not fit", lambda: rnp.abs([[1], [-(2**63) - 1]])),
     "a pivoted qr": (
         NotImplementedError,
         "rlx.scipy.linalg.qr",
@@ -269,7 +269,7 @@ CASES = {
     "no end": (ValueError, "trim 'x'", lambda: rnp.trim_zeros(F3, "x")),
     "zeros in a trace": (TypeError, "trim_zeros: the number", lambda: rlx.jit(lambda x: rnp.trim_zeros(x))(F3)),
     # -- programs --
-    "states of its own": (ValueError, "is this program", lambda: (lambda p: p.share_state_from(p))(program())),
+    "states of its own": (ValueError, "states with itself", lambda: (lambda p: p.share_state_from(p))(program())),
 }
 
 

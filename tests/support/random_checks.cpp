@@ -164,7 +164,7 @@ std::optional<TransformResult> transformed(Make make) {
   } catch (const Error& e) {
     if (e.code() == ErrorCode::Unsupported || e.code() == ErrorCode::InvalidArgument) return std::nullopt;
     // Rules cannot make the values they need from 4-bit elements.
-    if (std::strstr(e.what(), "packed elements") != nullptr) return std::nullopt;
+    if (std::strstr(e.what(), "packed 4-bit elements") != nullptr) return std::nullopt;
     throw;
   }
 }

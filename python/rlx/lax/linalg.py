@@ -72,7 +72,7 @@ def lu_pivots_to_permutation(pivots, permutation_size):
     pivots = _rlx.value(pivots)
     lead, count = pivots.shape[:-1], pivots.shape[-1]
     if permutation_size < count:
-        raise ValueError(f"lu_pivots_to_permutation: {count} pivots for {permutation_size} rows")
+        raise ValueError(f"lu_pivots_to_permutation: there are {count} pivots, but only {permutation_size} rows")
     rows = broadcast_to(iota("int32", permutation_size), (*lead, permutation_size))
     at = iota("int32", permutation_size)
 

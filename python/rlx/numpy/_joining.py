@@ -192,7 +192,7 @@ def _static_places(places, n, what):
         return list(range(*places.indices(n))), False
     if isinstance(places, _rlx.Value):
         raise TypeError(
-            f"{what}: the indices are a traced value, on which the shape would depend: give Python integers"
+            f"{what}: the shape would depend on the indices, which are a traced value: give Python integers"
         )
     single = not isinstance(places, tuple)
     out = []

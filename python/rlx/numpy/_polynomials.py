@@ -98,7 +98,7 @@ def polyint(p, m=1, k=None):
     if constants.ndim == 0 or constants.shape[0] == 1 and m > 1:
         constants = _rlx.expand([constants], (m,))
     if constants.shape[0] != m:
-        raise ValueError(f"polyint: {constants.shape[0]} constants for {m} integrals")
+        raise ValueError(f"polyint: k must have m = {m} constants, got {constants.shape[0]}")
     for i in range(m):
         n = p.shape[0]
         p = node("div", p, constant(list(range(n, 0, -1)), p.dtype)) if n else p

@@ -25,7 +25,7 @@ def quantiles(x, q, axis, keepdims, method, skip_nan):
         raise ValueError(f"quantile: method {method!r}; it must be one of {', '.join(_METHODS)}")
     x, q = inexact(x), value(q)
     if x.dtype.kind == "c":
-        raise TypeError("quantiles of complex numbers, which have no order")
+        raise TypeError("quantile: complex numbers have no order")
     if q.ndim > 1:
         raise ValueError(f"quantile: q has {q.ndim} axes, at most one")
     dtype = x.dtype

@@ -57,7 +57,7 @@ def mean(x, axis=None, dtype=None, *, keepdims=False, where=None):
 def _extreme(x, fn, axis, keepdims, initial, where):
     x = value(x)
     if x.dtype.kind == "c":
-        raise TypeError(f"{fn} of complex numbers, which have no order: use abs(x) or a part")
+        raise TypeError(f"{fn}: complex numbers have no order; use abs(x), or the real or imaginary part")
     if where is not None and initial is None:
         raise ValueError(f"{fn}: `where` needs `initial`, the result without elements")
     x = _widened(x, where)

@@ -120,7 +120,7 @@ def searchsorted(a, v, side="left", sorter=None):
     if a.ndim != 1:
         raise ValueError(f"searchsorted: a has {a.ndim} axes; it must be a vector")
     if a.dtype.kind == "c":
-        raise TypeError("searchsorted of complex numbers, which have no order")
+        raise TypeError("searchsorted: complex numbers have no order")
     if sorter is not None:
         a = a[value(sorter)]
     n = a.shape[0]

@@ -232,7 +232,7 @@ def repeat(x, repeats, axis=None, total_repeat_length=None):
     """x with every element repeated. repeats is an integer or one for each element, known when traced."""
     x = value(x)
     if isinstance(repeats, _rlx.Value):
-        raise TypeError("repeat: `repeats` is a traced value, on which the shape would depend: give Python integers")
+        raise TypeError("repeat: the shape would depend on `repeats`, which is a traced value: give Python integers")
     if axis is None:
         x, axis = _rlx.reshape([x], (-1,)), 0
     axis = axis_of(axis, x.ndim, "repeat")

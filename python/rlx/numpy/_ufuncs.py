@@ -638,7 +638,7 @@ def clip(x, min=None, max=None):
     """x clipped to [min, max]. The result has the common dtype."""
     x = value(x)
     if x.dtype.kind == "c":
-        raise TypeError("clip of complex numbers, which have no order: clip their parts")
+        raise TypeError("clip: complex numbers have no order; clip their real and imaginary parts")
     if min is not None:
         x = node("max", x, min)
     if max is not None:

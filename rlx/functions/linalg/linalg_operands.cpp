@@ -41,7 +41,8 @@ void broadcast_leading(Expr& a, Expr& b, const char* what) {
 
 void require_matrix(Expr a, const char* what) {
   if (a.rank() < 2)
-    fail(ErrorCode::ShapeMismatch, concat_text(what, ": ", a.shape(), " is no matrix: it must have two axes at least"));
+    fail(ErrorCode::ShapeMismatch,
+         concat_text(what, ": ", a.shape(), " is not a matrix: it must have at least two axes"));
 }
 
 void require_square(Expr a, const char* what) {

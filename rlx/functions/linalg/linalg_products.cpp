@@ -30,7 +30,7 @@ Expr matrix_power(Expr a, std::int64_t n, SourceLoc loc) {
 Expr multi_dot(const std::vector<Expr>& matrices, SourceLoc loc) {
   const LineOfCall line(loc);
   const std::size_t count = matrices.size();
-  if (count < 2) fail(ErrorCode::InvalidArgument, "multi_dot: two matrices or more");
+  if (count < 2) fail(ErrorCode::InvalidArgument, "multi_dot: needs at least two matrices");
   std::vector<Expr> all = matrices;
   Graph& g = all[0].graph();
   const bool first = all.front().rank() == 1, last = all.back().rank() == 1;
@@ -39,7 +39,7 @@ Expr multi_dot(const std::vector<Expr>& matrices, SourceLoc loc) {
   std::vector<double> sizes;  // a symbolic extent counts as 64: the order only affects speed
   const auto size_of = [](const Dim& d) { return d.is_static() ? static_cast<double>(d.value()) : 64.0; };
   for (const Expr& e : all) {
-    if (e.rank() != 2) fail(ErrorCode::ShapeMismatch, concat_text("multi_dot: ", e.shape(), " is no matrix"));
+    if (e.rank() != 2) fail(ErrorCode::ShapeMismatch, concat_text("multi_dot: ", e.shape(), " is not a matrix"));
     sizes.push_back(size_of(e.dim(0)));
   }
   sizes.push_back(size_of(all.back().dim(1)));
@@ -141,8 +141,8 @@ Expr householder_product(Expr a, Expr taus, SourceLoc loc) {
   if (a.rank() < 2 || taus.rank() != a.rank() - 1 || !m.is_static() || !n.is_static() ||
       !taus.shape().dim(-1).is_static() || taus.shape().dim(-1).value() > n.value() || n.value() > m.value())
     fail(ErrorCode::ShapeMismatch,
-         concat_text("householder_product: a is [.., M, N] and taus [.., K] with K <= N <= M, not ", a.shape(), " and ",
-                     taus.shape()));
+         concat_text("householder_product: a must be [.., M, N] and taus [.., K] with known K <= N <= M, got ",
+                     a.shape(), " and ", taus.shape()));
   Graph& g = a.graph();
   const Expr v = g.where(on_diagonal(a), 1, tril(a, false));
   Expr q = g.expand(identity_like(a), a.shape().dims());

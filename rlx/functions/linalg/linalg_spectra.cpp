@@ -15,8 +15,8 @@ double larger_extent(Expr a, const char* what) {
   const Dim &m = a.shape().dim(-2), &n = a.shape().dim(-1);
   if (!m.is_static() || !n.is_static())
     fail(ErrorCode::InvalidArgument,
-         concat_text(what, " of ", a.shape(), ": the bound of what counts as zero is made of known extents"),
-         "say it: rcond (rtol) is a number");
+         concat_text(what, " of ", a.shape(), ": the default tolerance needs known extents"),
+         "give the tolerance rcond (rtol)");
   return static_cast<double>(std::max(m.value(), n.value()));
 }
 Expr kept(Expr s, double rcond) {
@@ -133,7 +133,7 @@ Expr vector_norm(Expr x, double ord, std::vector<std::int64_t> axes, bool keep_d
   if (ord == 2) return g.sqrt(g.sum(squares(x), axes, keep_dims));
   const Expr size = sizes(x);
   if (std::isinf(ord)) return ord > 0 ? g.reduce_max(size, axes, keep_dims) : g.reduce_min(size, axes, keep_dims);
-  if (std::isnan(ord)) fail(ErrorCode::InvalidArgument, "vector_norm: ord is NaN");
+  if (std::isnan(ord)) fail(ErrorCode::InvalidArgument, "vector_norm: ord must not be NaN");
   if (ord == 0) return g.sum(g.cast(g.ne(size, 0), size.dtype()), axes, keep_dims);
   if (ord == 1) return g.sum(size, axes, keep_dims);
   return g.pow(g.sum(g.pow(size, ord), axes, keep_dims), 1 / ord);

@@ -33,10 +33,10 @@ Tensor mel_filterbank(const MelOptions& o) {
   if (!(o.sample_rate > 0) || !std::isfinite(o.sample_rate) || o.n_fft < 1 || o.n_mels < 1)
     throw Error(ErrorCode::InvalidArgument,
                 concat_text("mel_filterbank: sample_rate ", o.sample_rate, ", n_fft ", o.n_fft, ", n_mels ", o.n_mels),
-                "each is above 0");
+                "each must be above 0");
   if (!(o.fmin >= 0) || !(top > o.fmin) || !std::isfinite(top))
     throw Error(ErrorCode::InvalidArgument, concat_text("mel_filterbank: frequencies from ", o.fmin, " to ", top),
-                "fmin is at least 0 and below fmax");
+                "fmin must be at least 0 and below fmax");
   const std::int64_t bins = o.n_fft / 2 + 1;
   Tensor out = Tensor::zeros(Shape({o.n_mels, bins}, DType::F64));  // throws for sizes beyond all memory
   const double low = to_mel(o.fmin, o.htk), high = to_mel(top, o.htk);
@@ -61,12 +61,12 @@ Expr log_mel(Operand signal, const LogMelOptions& options) {
   if (!(options.amin > 0) || !(options.ref > 0) || (options.top_db && !(*options.top_db >= 0)) || !(options.power > 0))
     fail(loc, ErrorCode::InvalidArgument,
          concat_text("log_mel: power ", options.power, ", amin ", options.amin, ", ref ", options.ref),
-         "power, amin and ref are above 0, top_db not below");
+         "power, amin and ref must be above 0, top_db at least 0");
   StftOptions s = options.stft;
   s.n_fft = options.mel.n_fft;
   s.onesided = true;
   if (signal.is_scalar() || is_complex(signal.expr().dtype()))
-    fail(loc, ErrorCode::DTypeMismatch, "log_mel: a signal is real [.., T]");
+    fail(loc, ErrorCode::DTypeMismatch, "log_mel: the signal must be real [.., T]");
   Graph& g = signal.expr().graph();
   if (!s.window)
     s.window = at(g.constant(hann_window(s.win_length == 0 ? std::max<std::int64_t>(1, s.n_fft) : s.win_length), loc));

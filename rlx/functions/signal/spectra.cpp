@@ -16,14 +16,15 @@ namespace {
 
 Graph& graph_of_signal(const Operand& x, const char* what) {
   if (x.is_scalar() || x.expr().rank() == 0)
-    fail(x.loc(), ErrorCode::InvalidArgument, concat_text(what, ": a scalar has no last axis"), "give it a vector");
+    fail(x.loc(), ErrorCode::InvalidArgument, concat_text(what, ": a scalar has no last axis"),
+         "give an array with at least one axis");
   return x.expr().graph();
 }
 
 std::int64_t static_extent(const Expr& x, SourceLoc loc, const char* what) {
   if (!x.dim(-1).is_static())
     fail(loc, ErrorCode::Unsupported, concat_text(what, ": the last axis of ", x.shape(), " is symbolic"),
-         "bind the symbol");
+         "bind the symbol first");
   return x.dim(-1).value();
 }
 
@@ -60,13 +61,13 @@ Expr ifft_spectrum(Operand re, Operand im) {
 }
 Expr fft_real(Operand x) {
   if (!x.is_scalar() && is_complex(x.expr().dtype()))
-    fail(x.loc(), ErrorCode::DTypeMismatch, concat_text("fft_real: x ", x.expr().shape(), " is complex"), "take fft");
+    fail(x.loc(), ErrorCode::DTypeMismatch, concat_text("fft_real: x ", x.expr().shape(), " is complex"), "use fft");
   return fft(x);
 }
 Expr fft_batch_real(Operand x) {
   if (x.is_scalar() || x.expr().rank() != 2)
-    fail(x.loc(), ErrorCode::ShapeMismatch, "fft_batch_real: x is a batch of signals [B, n]",
-         "fft_real takes any rank");
+    fail(x.loc(), ErrorCode::ShapeMismatch, "fft_batch_real: x must be a batch of signals [B, n]",
+         "use fft_real for other ranks");
   return fft_real(x);
 }
 Expr to_real_blocks(Operand x) {
@@ -80,11 +81,14 @@ Expr from_real_blocks(Operand x) {
   const auto half = exact_div(e.dim(-1), 2);
   if (!half || is_complex(e.dtype()))
     fail(x.loc(), ErrorCode::ShapeMismatch,
-         concat_text("from_real_blocks: ", e.shape(), " is not reals [.., 2 n], real parts and then imaginary parts"));
+         concat_text("from_real_blocks: x must be real [.., 2 n], the real parts and then the imaginary parts, got ",
+                     e.shape()));
   return g.complex(at(g.narrow(at(e), -1, 0, *half)), at(g.narrow(at(e), -1, *half, *half)));
 }
 Expr complex_norm_sq(Operand x) {
-  if (x.is_scalar()) fail(x.loc(), ErrorCode::InvalidArgument, "complex_norm_sq: x is a number", "give it a value");
+  if (x.is_scalar())
+    fail(x.loc(), ErrorCode::InvalidArgument, "complex_norm_sq: x must be a value of a graph, got a number",
+         "make the number a value: g.scalar(x)");
   Graph& g = x.expr().graph();
   const At at{x.loc()};
   const Expr e = own_at(g, x, x.loc());
@@ -104,7 +108,7 @@ Expr psd_real(Operand x) {
 // -- convolution --
 
 std::int64_t next_fast_len(std::int64_t n) {
-  if (n < 1) throw Error(ErrorCode::InvalidArgument, concat_text("next_fast_len: n = ", n), "n is at least 1");
+  if (n < 1) throw Error(ErrorCode::InvalidArgument, concat_text("next_fast_len: n must be at least 1, got ", n));
   // Tries all products of powers of 7, 5 and 3 below n, each times the smallest power of 2 that reaches n. Near 2^62
   // such lengths are so far apart that counting up from n would not end.
   constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
@@ -123,8 +127,8 @@ std::int64_t next_fast_len(std::int64_t n) {
     if (sevens >= least || sevens > kMost / 7) break;
   }
   if (best > kMost)
-    throw Error(ErrorCode::InvalidArgument, concat_text("next_fast_len: no fast length from ", n, " on has 64 bits"),
-                "no memory holds so many points");
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text("next_fast_len: the next fast length after ", n, " does not fit 64 bits"));
   return static_cast<std::int64_t>(best);
 }
 
@@ -165,7 +169,8 @@ namespace {
 
 template <class F>
 Tensor window_of(std::int64_t n, bool symmetric, const char* what, F&& value) {
-  if (n < 1) throw Error(ErrorCode::InvalidArgument, concat_text(what, ": ", n, " points"), "at least one");
+  if (n < 1)
+    throw Error(ErrorCode::InvalidArgument, concat_text(what, ": the number of points must be at least 1, got ", n));
   Tensor out = Tensor::zeros(Shape({n}, DType::F64));
   const double length = static_cast<double>(symmetric ? n - 1 : n);
   for (std::int64_t j = 0; j < n; ++j)
@@ -198,7 +203,7 @@ Tensor blackman_window(std::int64_t n, bool symmetric) {
 }
 Tensor kaiser_window(std::int64_t n, double beta, bool symmetric) {
   if (!(beta >= 0) || beta > 700)
-    throw Error(ErrorCode::InvalidArgument, concat_text("kaiser_window: beta = ", beta), "beta is from 0 to 700");
+    throw Error(ErrorCode::InvalidArgument, concat_text("kaiser_window: beta must be in [0, 700], got ", beta));
   const double peak = bessel_i0(beta);
   return window_of(n, symmetric, "kaiser_window", [&](double t) {
     return bessel_i0(beta * std::sqrt(std::max(0.0, 1 - (2 * t - 1) * (2 * t - 1)))) / peak;

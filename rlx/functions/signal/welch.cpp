@@ -21,11 +21,10 @@ Segments segments_of(const WelchOptions& o, SourceLoc loc) {
   Segments s{o.nperseg, 0, o.nfft == 0 ? o.nperseg : o.nfft};
   if (s.n < 1 || s.points < s.n)
     fail(loc, ErrorCode::InvalidArgument, concat_text("welch: nperseg ", s.n, ", nfft ", s.points),
-         "nperseg is at least 1 and nfft not less than it");
+         "nperseg must be at least 1, and nfft at least nperseg");
   const std::int64_t overlap = o.noverlap < 0 ? s.n / 2 : o.noverlap;
   if (overlap >= s.n)
-    fail(loc, ErrorCode::InvalidArgument, concat_text("welch: noverlap ", overlap, " of segments of ", s.n),
-         "it is less than nperseg");
+    fail(loc, ErrorCode::InvalidArgument, concat_text("welch: noverlap ", overlap, " must be less than nperseg ", s.n));
   if (!(o.fs > 0) || !std::isfinite(o.fs))
     fail(loc, ErrorCode::InvalidArgument, concat_text("welch: fs = ", o.fs), "samples a second: above 0");
   s.step = s.n - overlap;
@@ -37,8 +36,8 @@ Expr unbiased_median(const Expr& x, SourceLoc loc) {
   Graph& g = x.graph();
   const At at{loc};
   if (!x.dim(-2).is_static())
-    fail(loc, ErrorCode::Unsupported, concat_text("welch: a median over ", x.dim(-2).text(), " segments"),
-         "take means");
+    fail(loc, ErrorCode::Unsupported,
+         concat_text("welch: the median needs a known number of segments, got ", x.dim(-2).text()), "use the mean");
   const std::int64_t n = x.dim(-2).value();
   double bias = 1;
   for (std::int64_t k = 1; k <= (n - 1) / 2; ++k)
@@ -54,7 +53,7 @@ Expr unbiased_median(const Expr& x, SourceLoc loc) {
 Expr welch(Operand signal, const WelchOptions& options) {
   const SourceLoc loc = signal.loc();
   if (signal.is_scalar() || signal.expr().rank() < 1 || is_complex(signal.expr().dtype()))
-    fail(loc, ErrorCode::ShapeMismatch, "welch: a signal is real [.., T]");
+    fail(loc, ErrorCode::ShapeMismatch, "welch: the signal must be real [.., T]");
   Graph& g = signal.expr().graph();
   const At at{loc};
   const Segments s = segments_of(options, loc);
@@ -66,7 +65,7 @@ Expr welch(Operand signal, const WelchOptions& options) {
                                      : g.constant(hann_window(s.n).cast(real), loc);
   if (window.rank() != 1 || !window.dim(0).is_static(s.n))
     fail(loc, ErrorCode::ShapeMismatch,
-         concat_text("welch: window ", window.shape(), " is not [nperseg] = [", s.n, "]"));
+         concat_text("welch: the window must be [nperseg] = [", s.n, "], got ", window.shape()));
   const Expr spectrum = rfft(at(g.mul(at(x), at(window))), Dim(s.points));
   Expr power = complex_norm_sq(at(spectrum));
   power = options.average == WelchAverage::Mean ? g.mean(at(power), {-2}) : unbiased_median(power, loc);
@@ -93,7 +92,8 @@ WelchPeaksResult welch_peaks(Operand signal, std::int64_t count, const WelchOpti
   const std::int64_t bins = power.dim(-1).value();
   if (count < 1 || count > bins - 2)
     fail(loc, ErrorCode::InvalidArgument, concat_text("welch_peaks: ", count, " peaks of ", bins, " frequencies"),
-         "the first and the last are none: at least 1 and at most two less");
+         "ask for at least 1 peak and at most two fewer than frequencies: the first and the last frequency are never "
+         "peaks");
   const Expr middle = g.narrow(at(power), -1, 1, bins - 2), below = g.narrow(at(power), -1, 0, bins - 2),
              above = g.narrow(at(power), -1, 2, bins - 2);
   const Expr peak = g.bit_and(at(g.gt(at(middle), at(below))), at(g.gt(at(middle), at(above))));

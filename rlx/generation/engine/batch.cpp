@@ -10,16 +10,17 @@ namespace rlx {
 BatchConstructor::BatchConstructor(std::int64_t max_tokens_per_batch, std::int64_t max_entries)
     : max_tokens_(max_tokens_per_batch), max_entries_(max_entries) {
   if (max_tokens_ < 1 || max_entries_ < 1)
-    throw Error(ErrorCode::InvalidArgument, concat_text("a batch of at most ", max_tokens_, " tokens of ", max_entries_,
-                                                        " sequences holds nothing"));
+    throw Error(ErrorCode::InvalidArgument, concat_text("a batch must allow at least 1 token and 1 sequence, got ",
+                                                        max_tokens_, " tokens and ", max_entries_, " sequences"));
 }
 
 std::vector<BatchEntry> BatchConstructor::build(std::deque<BatchRequest>& decode,
                                                 std::deque<BatchRequest>& prefill) const {
   const auto checked = [&](const BatchRequest& r, bool split) {
     if (r.query < 1 || r.cached < 0 || (!split && r.query > max_tokens_))
-      throw Error(ErrorCode::InvalidArgument, concat_text("request ", r.id, " wants ", r.query, " tokens run behind ",
-                                                          r.cached, ", in batches of ", max_tokens_));
+      throw Error(ErrorCode::InvalidArgument,
+                  concat_text("request ", r.id, " has ", r.query, " new tokens after ", r.cached,
+                              " cached ones, which does not fit batches of ", max_tokens_, " tokens"));
     return r;
   };
   std::vector<BatchEntry> batch;

@@ -22,7 +22,7 @@ constexpr std::int64_t kMostDrafted = 1 << 10;
 }
 
 void check_draft_vocabulary(const DraftModel& draft, const DecoderModel& model, const Tokenizer* tokenizer) {
-  const std::string hint = "a draft model must have the vocabulary of the model that it drafts for";
+  const std::string hint = "the draft model must have the same vocabulary as the model";
   const std::int64_t drafts = draft.decoder.config().vocab_size, all = model.config().vocab_size;
   const auto named = [](const DecoderModel& m) {
     return concat_text(m.config().family, " of ", m.config().vocab_size, " tokens");
@@ -30,7 +30,8 @@ void check_draft_vocabulary(const DraftModel& draft, const DecoderModel& model, 
   if (!tokenizer || !draft.tokenizer) {
     if (drafts != all)
       refuse_draft(
-          concat_text("the draft model, a ", named(draft.decoder), ", does not fit the model, a ", named(model)), hint);
+          concat_text("the draft model, a ", named(draft.decoder), ", does not match the model, a ", named(model)),
+          hint);
     return;
   }
   // Models of one tokeniser may have output layers of different padded widths.
@@ -40,8 +41,8 @@ void check_draft_vocabulary(const DraftModel& draft, const DecoderModel& model, 
     };
     const auto mine = token(*tokenizer), theirs = token(*draft.tokenizer);
     if (mine && theirs && *mine != *theirs)
-      refuse_draft(concat_text("token ", id, " is '", *theirs, "' to the draft model, a ", named(draft.decoder),
-                               ", and '", *mine, "' to the model, a ", named(model)),
+      refuse_draft(concat_text("token ", id, " is '", *theirs, "' in the draft model, a ", named(draft.decoder),
+                               ", and '", *mine, "' in the model, a ", named(model)),
                    hint);
   }
 }
@@ -103,7 +104,8 @@ class DrawsAhead {
 
 std::vector<TokenId> lookup_draft(std::span<const TokenId> sequence, std::int64_t least, std::int64_t count) {
   if (least < 1 || count < 0)
-    refuse_draft(concat_text("a draft of ", count, " tokens behind a match of ", least, " cannot be looked up"));
+    refuse_draft(concat_text("prompt lookup needs a match of at least 1 token and a draft of at least 0, got ", least,
+                             " and ", count));
   const auto size = static_cast<std::int64_t>(sequence.size());
   const auto token = [&](std::int64_t i) { return sequence[static_cast<std::size_t>(i)]; };
   std::int64_t best = 0, from = 0;
@@ -150,15 +152,16 @@ Drafter::Drafter(const DraftOptions& options, std::optional<DraftModel> draft, c
                  const Tokenizer* tokenizer)
     : options_(options), vocab_(model.config().vocab_size) {
   if (options.tokens < 0 || options.tokens > kMostDrafted)
-    refuse_draft(concat_text("a draft of ", options.tokens, " tokens"), concat_text("0 to ", kMostDrafted, " can be"));
+    refuse_draft(concat_text("the draft length must be in [0, ", kMostDrafted, "], got ", options.tokens));
   if (options.lookup < 0)
-    refuse_draft(concat_text("lookup is ", options.lookup), "0: off, else tokens that must match");
+    refuse_draft(concat_text("lookup must be 0 or more, got ", options.lookup),
+                 "0: off; else the least number of tokens that must match");
   if (!draft) return;
   const std::int64_t sequences = draft->decoder.cache().sequences(), wanted = model.cache().sequences();
   if (sequences < wanted)
     refuse_draft(concat_text("the draft model has a cache for ", sequences, sequences == 1 ? " sequence" : " sequences",
                              ", the model for ", wanted),
-                 "load it with as many (DecoderOptions::sequences)");
+                 "load the draft model with the same number of sequences (DecoderOptions::sequences)");
   check_draft_vocabulary(*draft, model, tokenizer);
   model_.emplace(std::move(draft->decoder));
   prefixes_.emplace(model_->cache());

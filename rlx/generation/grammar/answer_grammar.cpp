@@ -24,7 +24,7 @@ std::string shown(std::string_view bytes) {
 
 TokenBytes token_bytes(const Tokenizer& tokenizer, std::int64_t vocab_size, std::span<const TokenId> end) {
   if (vocab_size < 1 || vocab_size > std::int64_t{1} << 30)
-    throw Error(ErrorCode::InvalidArgument, concat_text("a vocabulary of ", vocab_size, " tokens"));
+    throw Error(ErrorCode::InvalidArgument, concat_text("the vocabulary must have 1 to 2^30 tokens, got ", vocab_size));
   TokenBytes out;
   out.bytes.resize(static_cast<std::size_t>(vocab_size));
   const std::int64_t known = std::min(vocab_size, tokenizer.vocab_size());
@@ -62,7 +62,8 @@ GrammarMasks GrammarCache::masks(const Grammar& grammar, const Tokenizer& tokeni
 
 AnswerGrammar::AnswerGrammar(GrammarMasks masks) : masks_(std::move(masks)), matcher_(masks_) {
   if (must_end())
-    throw Error(ErrorCode::InvalidArgument, "the grammar describes the empty text alone", "an answer has tokens");
+    throw Error(ErrorCode::InvalidArgument, "the grammar allows only the empty text",
+                "an answer needs at least one token");
   (void)mask();
 }
 
@@ -83,16 +84,16 @@ bool AnswerGrammar::can_go_on() {
 std::span<const std::uint32_t> AnswerGrammar::mask() {
   if (!can_go_on() && !matcher_.can_end()) {
     const std::string wanted = matcher_.forced_bytes(40);
-    throw Error(ErrorCode::InvalidArgument, "no token of the vocabulary goes on with what the grammar wants",
-                wanted.empty() ? std::string() : concat_text("what must follow begins with \"", shown(wanted), "\""));
+    throw Error(ErrorCode::InvalidArgument, "no token of the vocabulary can follow in the grammar",
+                wanted.empty() ? std::string() : concat_text("the next text must begin with \"", shown(wanted), "\""));
   }
   return matcher_.mask();
 }
 
 std::string AnswerGrammar::accept(TokenId token) {
   if (!matcher_.accept(token))
-    throw Error(ErrorCode::InvalidArgument, concat_text("token ", token, " does not follow in the grammar"),
-                "draw one of the mask");
+    throw Error(ErrorCode::InvalidArgument, concat_text("token ", token, " is not allowed by the grammar here"),
+                "sample a token that the mask allows");
   held_ += masks_.tokens().bytes(token);
   std::string out;
   held_.erase(0, append_lossy_utf8(out, held_, true));

@@ -109,7 +109,7 @@ class AutomatonBuilder {
       throw Error(Diagnostic{ErrorCode::BadFile,
                              concat_text(place, "no text matches rule '", r.name, "'"),
                              {},
-                             "every way through it leads back to itself: give it an alternative that ends"});
+                             "the rule always recurses: give it an alternative that ends"});
     }
   }
 

@@ -27,7 +27,7 @@ class GbnfParser {
   GrammarRules parse(std::string_view root) {
     if (const auto bad = find_invalid_utf8(text_)) {
       at_ = *bad;
-      fail("this is no valid UTF-8");
+      fail("this is not valid UTF-8");
     }
     skip_space(true);
     while (!at_end()) {
@@ -99,7 +99,7 @@ class GbnfParser {
   void parse_rule() {
     const std::size_t start = at_;
     const std::string_view name = parse_name();
-    if (name.empty()) fail("a rule begins with its name", "rules are written as: name ::= expression");
+    if (name.empty()) fail("a rule must begin with its name", "rules are written as: name ::= expression");
     skip_space(false);
     if (text_.substr(at_, 3) != "::=") fail(concat_text("expected '::=' after the name of rule '", name, "'"));
     at_ += 3;
@@ -111,9 +111,9 @@ class GbnfParser {
     skip_space(true);
     rules_.define(id, parse_choice(0));
     if (at_end() || peek() == '\n' || peek() == '\r') return;
-    fail(
-        peek() == ')' ? "this ')' closes nothing" : concat_text("rule '", name, "' goes on with what is no expression"),
-        "an expression is a \"literal\", a [class], '.', a name or a group in parentheses");
+    fail(peek() == ')' ? "this ')' has no matching '('"
+                       : concat_text("rule '", name, "' has an invalid expression here"),
+         "an expression is a \"literal\", a [class], '.', a name or a group in parentheses");
   }
 
   ExprId parse_choice(std::size_t depth) {
@@ -134,8 +134,8 @@ class GbnfParser {
         parts.push_back(*item);
         quantifiers = 0;
       } else if (const std::size_t at = at_; const auto counts = parse_quantifier()) {
-        if (parts.empty()) fail_at(at, "there is nothing before this quantifier that it could repeat");
-        if (++quantifiers > kMaxNesting) fail_at(at, "too many quantifiers after one another");
+        if (parts.empty()) fail_at(at, "this quantifier has nothing to repeat");
+        if (++quantifiers > kMaxNesting) fail_at(at, "too many quantifiers in a row");
         parts.back() = rules_.repeat(parts.back(), counts->first, counts->second);
       } else {
         return rules_.sequence(std::move(parts));
@@ -164,7 +164,7 @@ class GbnfParser {
       return rules_.rule(named(name, start).id);
     }
     if (c == '<' || (c == '!' && peek(1) == '<'))
-      fail("tokens by name or number are no part of these grammars", "write the text of the token as a literal");
+      fail("tokens by name or number are not supported", "write the text of the token as a literal");
     return std::nullopt;
   }
 
@@ -184,7 +184,7 @@ class GbnfParser {
       skip_space(false);
     }
     if (!take('}')) fail("expected '}' after the counts of a repetition");
-    if (min > max) fail_at(start, concat_text("a repetition of at least ", min, " and at most ", max));
+    if (min > max) fail_at(start, concat_text("the repetition {", min, ",", max, "} has a minimum above its maximum"));
     return std::pair(min, max);
   }
   std::uint32_t parse_count() {
@@ -193,7 +193,8 @@ class GbnfParser {
     std::uint64_t n = 0;
     for (; is_digit(peek()); ++at_) {
       n = n * 10 + static_cast<std::uint64_t>(peek() - '0');
-      if (n > kMaxCount) fail_at(start, concat_text("a repetition of more than ", kMaxCount), "leave the limit out");
+      if (n > kMaxCount)
+        fail_at(start, concat_text("a repetition count must be at most ", kMaxCount), "leave the limit out");
     }
     return static_cast<std::uint32_t>(n);
   }
@@ -227,7 +228,7 @@ class GbnfParser {
     }
     CodePointSet set = normalized(std::move(ranges));
     if (negated) set = complement(set);
-    if (set.empty()) fail_at(start, "no character is in this class");
+    if (set.empty()) fail_at(start, "this class allows no character");
     return rules_.one_of(std::move(set));
   }
 
@@ -262,7 +263,8 @@ class GbnfParser {
       if (digit < 0) fail_at(start, concat_text("this escape needs ", digits, " hexadecimal digits"));
       value = value * 16 + static_cast<std::uint64_t>(digit);
     }
-    if (value > kLastCodePoint || (value >= 0xD800 && value <= 0xDFFF)) fail_at(start, "this is no Unicode character");
+    if (value > kLastCodePoint || (value >= 0xD800 && value <= 0xDFFF))
+      fail_at(start, "this is not a Unicode character");
     return static_cast<char32_t>(value);
   }
 
@@ -286,7 +288,7 @@ class GbnfParser {
     const auto entry = names_.find(std::string(root));
     if (entry == names_.end()) {
       throw Error(Diagnostic{ErrorCode::BadFile,
-                             concat_text(source_, ": there is no rule '", root, "' to begin with"),
+                             concat_text(source_, ": there is no rule '", root, "', where the grammar begins"),
                              {},
                              did_you_mean(root, defined, "define it: root ::= ...")});
     }

@@ -76,7 +76,7 @@ void GrammarMasks::Impl::make_room(const std::shared_ptr<SharedStacks>& in_use) 
   if (in_use != stacks || stacks->machine.bytes() <= stacks->limit) return;
   if (stacks->limit > kStackBytes) {
     throw Error(Diagnostic{ErrorCode::Unsupported,
-                           "the text nests too deeply for its grammar",
+                           "the text is nested too deeply for its grammar",
                            {},
                            concat_text("the stacks of its rules take more than ", kStackBytes >> 20, " MiB")});
   }
@@ -91,7 +91,7 @@ GrammarMasks::GrammarMasks(const Grammar& grammar, const TokenTrie& tokens)
     : impl_(std::make_shared<Impl>(grammar, tokens)) {}
 
 GrammarMasks::Impl& GrammarMasks::impl() const {
-  if (impl_ == nullptr) throw Error(ErrorCode::InvalidArgument, "GrammarMasks that were moved from");
+  if (impl_ == nullptr) throw Error(ErrorCode::InvalidArgument, "a GrammarMasks was used after it was moved from");
   return *impl_;
 }
 

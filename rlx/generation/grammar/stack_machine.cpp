@@ -124,7 +124,7 @@ int StackMachine::only_byte(Config c) const {
 void StackMachine::spend(std::uint64_t steps) {
   if (steps > budget_) {
     throw Error(Diagnostic{ErrorCode::Unsupported,
-                           "the grammar can be read in too many ways at once here",
+                           "the grammar is too ambiguous here: too many parses at once",
                            {},
                            "make it less ambiguous: no two alternatives should match the same text"});
   }

@@ -123,12 +123,13 @@ SchemaValue SchemaReader::false_schema() {
 const SchemaValue& SchemaReader::target(const SchemaValue& reference) const {
   const std::string& text = reference.as_text();
   if (!text.starts_with('#')) {
-    reference.fail(ErrorCode::Unsupported, concat_text("$ref '", text, "' leads out of this schema"),
-                   "put what it names under $defs");
+    reference.fail(ErrorCode::Unsupported, concat_text("$ref '", text, "' refers to another document"),
+                   "copy the referenced schema into $defs");
   }
   const SchemaValue* at = &root_;
   if (text != "#" && !text.starts_with("#/"))
-    reference.fail(ErrorCode::Unsupported, concat_text("$ref '", text, "' is no JSON pointer"), "write #/$defs/name");
+    reference.fail(ErrorCode::Unsupported, concat_text("$ref '", text, "' is not a JSON pointer"),
+                   "write #/$defs/name");
   for (std::size_t begin = 2; begin <= text.size() && text.size() > 1;) {
     const std::size_t end = std::min(text.find('/', begin), text.size());
     std::string key;
@@ -151,7 +152,8 @@ const SchemaValue& SchemaReader::target(const SchemaValue& reference) const {
       const std::size_t i = std::stoul(key);
       if (i < at->elements.size()) next = at->elements[i].get();
     }
-    if (next == nullptr) reference.fail(ErrorCode::BadFile, concat_text("$ref '", text, "' leads nowhere"));
+    if (next == nullptr)
+      reference.fail(ErrorCode::BadFile, concat_text("$ref '", text, "' refers to a schema that does not exist"));
     at = next;
     begin = end + 1;
   }
@@ -175,7 +177,7 @@ std::optional<Schemas> SchemaReader::simplified(const Schemas& schemas) {
     std::set<const SchemaValue*> passed;
     while (s != nullptr) {
       spend(1 + s->members.size());
-      if (!passed.insert(s).second) s->fail(ErrorCode::BadFile, "this $ref leads to itself");
+      if (!passed.insert(s).second) s->fail(ErrorCode::BadFile, "this $ref refers to itself");
       const SchemaValue* reference = nullptr;
       std::size_t others = 0;
       for (const auto& [key, value] : s->members) {
@@ -188,7 +190,7 @@ std::optional<Schemas> SchemaReader::simplified(const Schemas& schemas) {
         if (!s->flag) return std::nullopt;
         s = nullptr;
       } else if (s->kind != JsonKind::Object) {
-        s->fail(ErrorCode::BadFile, "a schema is an object, true or false");
+        s->fail(ErrorCode::BadFile, "a schema must be an object, true or false");
       } else if (reference != nullptr && others == 0) {
         s = &target(*reference);
       } else {
@@ -209,9 +211,9 @@ std::vector<SchemaCase> SchemaReader::cases(const Schemas& schemas) {
 void SchemaReader::spend(std::uint64_t steps) {
   if (steps > steps_left_) {
     throw Error(Diagnostic{ErrorCode::Unsupported,
-                           concat_text(root_.pointer, ": the schema says too much at once for a grammar"),
+                           concat_text(root_.pointer, ": the schema combines too many cases for a grammar"),
                            {},
-                           "use fewer and smaller allOf, anyOf and enum at one place, and chains of $ref"});
+                           "use fewer and smaller allOf, anyOf and enum at one place, and shorter chains of $ref"});
   }
   steps_left_ -= steps;
 }
@@ -238,9 +240,8 @@ std::vector<SchemaCase> SchemaReader::product(std::vector<SchemaCase> a, const s
 
 std::vector<SchemaCase> SchemaReader::cases_of(const SchemaValue& schema) {
   if (schema.kind == JsonKind::Bool) return schema.flag ? std::vector<SchemaCase>(1) : std::vector<SchemaCase>();
-  if (schema.kind != JsonKind::Object) schema.fail(ErrorCode::BadFile, "a schema is an object, true or false");
-  if (!open_.insert(&schema).second)
-    schema.fail(ErrorCode::BadFile, "this schema leads to itself with nothing in between");
+  if (schema.kind != JsonKind::Object) schema.fail(ErrorCode::BadFile, "a schema must be an object, true or false");
+  if (!open_.insert(&schema).second) schema.fail(ErrorCode::BadFile, "this schema refers to itself directly");
   if (open_.size() > kMaxNested) schema.fail(ErrorCode::Unsupported, "allOf, anyOf and $ref are nested too deeply");
   spend(1 + schema.members.size());
   std::vector<SchemaCase> all{own_case(schema)};
@@ -308,10 +309,11 @@ bool SchemaReader::read_number_keyword(const std::string& key, const SchemaValue
   const bool lower = key == "minimum" || key == "exclusiveMinimum";
   if (!lower && key != "maximum" && key != "exclusiveMaximum") return false;
   if (value.kind == JsonKind::Bool)
-    value.fail(ErrorCode::Unsupported, concat_text(key, " as true or false is of draft 4"), "give the limit itself");
+    value.fail(ErrorCode::Unsupported, concat_text(key, " as true or false is from draft 4"),
+               "give the limit as a number");
   if (!value.is_number()) value.fail(ErrorCode::BadFile, "must be a number");
   const std::optional<Decimal> limit = Decimal::parse(value.text);
-  if (!limit) value.fail(ErrorCode::Unsupported, "a limit of more than 400 digits", "leave it out");
+  if (!limit) value.fail(ErrorCode::Unsupported, "the limit has more than 400 digits", "leave it out");
   (lower ? out.lower : out.upper) =
       tighter(lower ? out.lower : out.upper, NumberLimit{*limit, exclusive}, lower ? 1 : -1);
   out.constrained |= SchemaCase::kNumber;
@@ -330,7 +332,7 @@ void SchemaReader::read_keyword(const SchemaValue& schema, const std::string& ke
   if (keywords().count(key) == 0) {
     std::vector<std::string> known(keywords().begin(), keywords().end());
     value.fail(ErrorCode::Unsupported, concat_text("unknown keyword '", key, "', which might constrain"),
-               did_you_mean(key, known, "annotations of your own begin with x-"));
+               did_you_mean(key, known, "use the prefix x- for your own annotations"));
   }
   if (read_number_keyword(key, value, out)) return;
   if (key == "type") {
@@ -365,7 +367,7 @@ void SchemaReader::read_keyword(const SchemaValue& schema, const std::string& ke
     out.constrained |= SchemaCase::kArray;
   } else if (key == "items") {
     if (value.kind == JsonKind::Array)
-      value.fail(ErrorCode::Unsupported, "items as a list is of draft 7", "use prefixItems");
+      value.fail(ErrorCode::Unsupported, "items as a list is from draft 7", "use prefixItems");
     out.items = {&value};
     out.constrained |= SchemaCase::kArray;
   } else if (key == "minItems" || key == "maxItems") {

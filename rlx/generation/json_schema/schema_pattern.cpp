@@ -59,7 +59,7 @@ class SchemaPatternParser {
 
   std::uint32_t parse() {
     const std::uint32_t root = parse_choice(0);
-    if (at_ < text_.size()) fail("this ')' closes nothing");
+    if (at_ < text_.size()) fail("this ')' has no matching '('");
     return root;
   }
 
@@ -178,7 +178,7 @@ class SchemaPatternParser {
     max = min;
     if (take(",") && !count(max)) max = kUnbounded;
     if (!take("}")) return false;
-    if (min > max) fail("a repetition whose least number is above its most");
+    if (min > max) fail("a repetition has a minimum above its maximum");
     return true;
   }
 
@@ -295,7 +295,7 @@ class SchemaPatternParser {
     fail("expected a hexadecimal digit");
   }
   char32_t checked(std::uint32_t value) const {
-    if (value > kLastCodePoint || (value >= 0xD800 && value <= 0xDFFF)) fail("this is no Unicode character");
+    if (value > kLastCodePoint || (value >= 0xD800 && value <= 0xDFFF)) fail("this is not a Unicode character");
     return static_cast<char32_t>(value);
   }
 

@@ -54,7 +54,7 @@ std::unique_ptr<SchemaValue> copied(const JsonValue& from, std::string pointer) 
     case JsonKind::Object: {
       std::set<std::string_view> seen;
       for (const auto& [key, value] : from.members("value")) {
-        if (!seen.insert(key).second) out->fail(ErrorCode::BadFile, concat_text("the key '", key, "' comes twice"));
+        if (!seen.insert(key).second) out->fail(ErrorCode::BadFile, concat_text("the key '", key, "' occurs twice"));
         out->members.emplace_back(std::string(key), copied(value, out->pointer + "/" + escaped_pointer(key)));
       }
       if (out->members.size() > kFewMembers)
@@ -83,7 +83,7 @@ void SchemaValue::fail(ErrorCode code, std::string_view message, std::string hin
 std::uint32_t SchemaValue::as_count() const {
   if (!is_number() || number < 0 || number != std::floor(number))
     fail(ErrorCode::BadFile, "must be a whole number >= 0");
-  if (number > 1e9) fail(ErrorCode::Unsupported, "more than 1000000000", "leave the limit out");
+  if (number > 1e9) fail(ErrorCode::Unsupported, "must be at most 1000000000", "leave the limit out");
   return static_cast<std::uint32_t>(number);
 }
 

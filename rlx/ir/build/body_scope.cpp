@@ -40,7 +40,8 @@ Expr value_in(Graph& g, const Expr& e, std::string_view what, SourceLoc loc) {
           inside ? concat_text(" belongs to the body '", from.name(), "', which is built inside graph '", g.name(), "'")
                  : concat_text(" belongs to graph '", from.name(), "', not to '", g.name(), "'")),
       built_at(loc),
-      inside ? "inside a body build with the graph that its function is given, and return what is to come out"
+      inside ? "inside of a body, use the graph that the body function gets, and return the values that the outer "
+               "graph needs"
              : "values cannot be mixed between graphs; pass them as inputs"});
 }
 

@@ -41,7 +41,8 @@ Dim Builder::value_dim(Operand value, std::int64_t max, std::int64_t min) {
   Graph& g = graph();
   const auto refuse = [&](const auto& got) {
     fail(value.loc(), ErrorCode::InvalidArgument,
-         concat_text("value_dim: ", got, " is no dimension in [", min, ", ", max, "]"), "0 <= min <= value <= max");
+         concat_text("value_dim: ", got, " is not in the valid range [", min, ", ", max, "]"),
+         "0 <= min <= value <= max");
   };
   if (min < 0 || max < min) refuse("nothing");
   const auto number = [&](std::int64_t v) {
@@ -56,7 +57,7 @@ Dim Builder::value_dim(Operand value, std::int64_t max, std::int64_t min) {
   const Expr v = own(g, value);
   if (v.rank() != 0 || !is_int(v.dtype()))
     fail(value.loc(), ErrorCode::ShapeMismatch, concat_text("value_dim: ", v.value(), ' ', v.shape()),
-         "an extent is one integer: reduce to it, or cast it");
+         "an extent must be an integer scalar: reduce or cast the value");
   const Node& made = g.node(v.value().node);
   if (const auto* constant = made.op.get_if<ops::Constant>()) return number(constant->value.at_i64(0));
   if (const auto* size = made.op.get_if<ops::DimSize>())  // already known as a dimension
@@ -79,7 +80,7 @@ Expr Builder::compress(Operand x, Operand mask, std::int64_t axis) {
   const Expr v = own(g, x), m = own(g, mask);
   const std::int64_t a = normalize_axis_at(x.loc(), axis, v.rank(), "compress");
   if (m.rank() != 1 || m.dtype() != DType::Bool || !(m.dim(0) == v.dim(static_cast<int>(a))))
-    fail(x.loc(), ErrorCode::ShapeMismatch, concat_text("compress: the mask is ", m.shape(), ", x is ", v.shape()),
+    fail(x.loc(), ErrorCode::ShapeMismatch, concat_text("compress: the mask is ", m.shape(), ", but x is ", v.shape()),
          concat_text("give one Bool for each row along axis ", a));
   const DType t = count_dtype(g, {{m.dim(0)}});
   return gather(Operand(v, x.loc()), Operand(kept(g, m, t, x.loc()), x.loc()), a);
@@ -90,7 +91,7 @@ Expr Builder::nonzero(Operand x) {
   const Expr v = own(g, x);
   if (v.rank() == 0)
     fail(x.loc(), ErrorCode::ShapeMismatch, concat_text("nonzero: ", v.shape(), " is a scalar"),
-         "give it an axis with reshape");
+         "reshape it to at least one axis");
   const At at{x.loc()};
   const Expr is_set = v.dtype() == DType::Bool ? v : ne(at(v), at(0));
   const Expr flat = reshape(at(is_set), {v.shape().num_elements_dim()});

@@ -15,8 +15,9 @@ std::int64_t axis_of(const Operand& x, const Expr& v, std::int64_t axis, const c
 
 Expr tensor_of(Graph& g, const Operand& x, std::string_view what) {
   if (x.is_scalar())
-    throw Error(Diagnostic{ErrorCode::InvalidArgument, concat_text(what, ": a plain number is the same on all ranks"),
-                           built_at(x.loc()), "pass a value of the graph"});
+    throw Error(Diagnostic{ErrorCode::InvalidArgument,
+                           concat_text(what, ": x must be a value of a graph, got a number"), built_at(x.loc()),
+                           "make the number a value: g.scalar(x)"});
   return value_in(g, x.expr(), what, x.loc());
 }
 

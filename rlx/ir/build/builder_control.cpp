@@ -89,14 +89,15 @@ Subgraph close(const Draft& d, const ExprList& captured, bool captured_first, So
   for (std::uint32_t i = 0; i < from.num_nodes(); ++i) {
     Node n = from.nodes()[i];
     if (n.kind() == OpKind::Param || n.kind() == OpKind::State || (n.kind() == OpKind::Input && !map[i].valid()))
-      fail(concat_text("the body declares ", op_def(n.kind()).name, " '", from.leaf_name(NodeId{i}), "' of its own"),
-           "create it on the graph outside, and use its value in the body");
+      fail(concat_text("the body declares ", op_def(n.kind()).name, " '", from.leaf_name(NodeId{i}),
+                       "', which is not allowed in a body"),
+           "create it in the outer graph, and use its value in the body");
     if (n.kind() == OpKind::Input) continue;
     for (Value& v : n.inputs) v = Value(map[v.node.index], v.result);
     map[i] = out.add_node(std::move(n));
   }
   if (!from.state_updates().empty())
-    fail("the body sets a state", "return the new value, and set the state on the graph outside");
+    fail("the body sets a state", "return the new value, and set the state in the outer graph");
   std::vector<Value> outputs;
   for (const Expr& e : d.outputs) outputs.emplace_back(map[e.value().node.index], e.value().result);
   out.set_outputs(std::move(outputs));
@@ -135,7 +136,7 @@ std::unique_ptr<Draft> drawn(Graph& parent, const std::string& name, const std::
 }
 
 void require_fn(bool given, std::string_view what, SourceLoc loc) {
-  if (!given) fail_at(loc, concat_text(what, ": an empty function"), "give a function that builds the body");
+  if (!given) fail_at(loc, concat_text(what, ": the body function is empty"), "pass a function that builds the body");
 }
 
 ExprList call_of(Graph& g, std::string name, const ExprList& operands, const BodyFn& body, CallSave save,
@@ -198,7 +199,9 @@ std::vector<RaggedDim> even_out(Graph& g, Draft& yes, Draft& no, SourceLoc loc) 
 ExprList cond_of(Graph& g, const Operand& pred, const ExprList& operands, const BodyFn& then, const BodyFn& otherwise,
                  bool ragged, SourceLoc loc) {
   require_fn(then && otherwise, "cond", loc);
-  if (pred.is_scalar()) fail_at(loc, "cond: pred is a number of the program that builds", "use its own if");
+  if (pred.is_scalar())
+    fail_at(loc, "cond: pred must be a value of a graph, got a number",
+            "use if of C++ for a number that is known while the graph is built");
   const ExprList own = own_all(g, operands, "cond", loc), choice = own_all(g, pred.expr(), "cond", loc);
   const auto yes = drawn(g, "then", shapes_of(own), then, loc), no = drawn(g, "else", shapes_of(own), otherwise, loc);
   const std::size_t results = yes->outputs.size();
@@ -249,19 +252,21 @@ LoopResult Builder::scan(const ExprList& init, const ExprList& xs, const ScanFn&
   std::vector<Shape> rows;
   for (const Expr& x : stacks) {
     if (x.rank() == 0)
-      fail_at(loc, concat_text(options.name, ": x ", rows.size(), " is ", x.shape(), ", a scalar without rows"),
-              "stack the rows along axis 0, or capture a value that every step reads");
+      fail_at(loc, concat_text(options.name, ": x ", rows.size(), " is ", x.shape(), ", a scalar, which has no rows"),
+              "stack rows along axis 0, or capture a value that every step reads");
     if (length.empty()) length = {x.dim(0)};
     rows.emplace_back(Dims(x.shape().dims().begin() + 1, x.shape().dims().end()), x.dtype());
   }
-  if (length.empty()) fail_at(loc, concat_text(options.name, ": no xs, and no length"), "give ScanOptions::length");
+  if (length.empty())
+    fail_at(loc, concat_text(options.name, ": the length is not known: there are no xs"), "set ScanOptions::length");
   const auto draft = start(g, options.name);
   const ExprList carries = declare(*draft, shapes_of(start_values), "carry", loc),
                  row = declare(*draft, rows, "x", loc);
   const LoopStep step = body(draft->graph, carries, row);
   if (step.carries.size() != init.size())
     fail_at(loc,
-            concat_text(options.name, ": the body gives ", step.carries.size(), " carries, the loop has ", init.size()),
+            concat_text(options.name, ": the body returns ", step.carries.size(), " carries, but the loop has ",
+                        init.size()),
             "return LoopStep{carries, ys}");
   end(*draft, step.carries, loc);
   end(*draft, step.ys, loc);
@@ -288,7 +293,8 @@ LoopResult Builder::while_loop(const ExprList& init, const ConditionFn& conditio
   const LoopStep step = body(draft->graph, declare(*draft, shapes_of(start_values), "carry", loc));
   if (step.carries.size() != init.size())
     fail_at(loc,
-            concat_text(options.name, ": the body gives ", step.carries.size(), " carries, the loop has ", init.size()),
+            concat_text(options.name, ": the body returns ", step.carries.size(), " carries, but the loop has ",
+                        init.size()),
             "return LoopStep{carries, ys}");
   end(*draft, step.carries, loc);
   end(*draft, step.ys, loc);
@@ -338,8 +344,8 @@ ExprList Builder::custom_fn(const ExprList& operands, const CustomFn& fn, Source
     if (!d->scope->captured().empty())
       fail_at(loc,
               concat_text(d->graph.name(), " uses ", d->scope->captured()[0].value(), " of graph '", g.name(),
-                          "', which is none of its operands"),
-              "pass it as an operand, so that the derivatives can give what belongs to it");
+                          "', which is not one of its operands"),
+              "pass it as an operand, so that the derivative rules can return its cotangent");
     gives = shapes_of(d->outputs);
     return close(*d, {}, false, loc);
   };
@@ -350,8 +356,10 @@ ExprList Builder::custom_fn(const ExprList& operands, const CustomFn& fn, Source
   if (fn.forward) {
     op.forward = draw("forward", shapes, fn.forward, given);
     if (given.size() < results.size())
-      fail_at(loc, concat_text(fn.name, ": forward gives ", given.size(), " values, the body ", results.size()),
-              "return the results, then the residuals");
+      fail_at(
+          loc,
+          concat_text(fn.name, ": forward returns ", given.size(), " values, but the body returns ", results.size()),
+          "return the results, then the residuals");
     residuals.assign(given.begin() + static_cast<std::ptrdiff_t>(results.size()), given.end());
   }
   const auto require_count = [&](std::string_view part, std::size_t wanted, std::string_view hint) {
@@ -361,12 +369,12 @@ ExprList Builder::custom_fn(const ExprList& operands, const CustomFn& fn, Source
   };
   if (fn.backward) {
     op.backward = draw("backward", joined(residuals, inexact(results)), fn.backward, given);
-    require_count("backward", inexact(shapes).size(), "return a cotangent of each float operand, in their order");
+    require_count("backward", inexact(shapes).size(), "return one cotangent for each float operand, in order");
   }
   if (fn.jvp) {
     op.jvp = draw("jvp", joined(shapes, inexact(shapes)), fn.jvp, given);
     require_count("jvp", results.size() + inexact(results).size(),
-                  "return the results, then a tangent of each float result");
+                  "return the results, then one tangent for each float result");
   }
   const Expr first = add_op(g, std::move(op), {&own}, loc);
   return results_of(first, 0, results.size());

@@ -15,14 +15,16 @@ std::vector<std::int64_t> for_each_axis(SourceLoc loc, std::string_view what, st
                                         const std::vector<std::int64_t>& list, int space, std::int64_t least) {
   if (list.size() != 1 && list.size() != static_cast<std::size_t>(space))
     fail(loc, ErrorCode::InvalidArgument,
-         concat_text(what, ": ", name, " has ", list.size(), " entries for ", space, " axes of space"),
+         concat_text(what, ": ", name, " has ", list.size(), " entries for ", space, " spatial axes"),
          "give one for each axis, or one for all");
   constexpr std::int64_t kMost = std::int64_t{1} << 31;  // the limit of ops::Conv; products of two fit 64 bits
   for (std::int64_t amount : list) {
     if (amount < least)
-      fail(loc, ErrorCode::InvalidArgument, concat_text(what, ": ", name, " holds ", amount, ", the least is ", least));
+      fail(loc, ErrorCode::InvalidArgument,
+           concat_text(what, ": ", name, " holds ", amount, ", which is below ", least));
     if (amount > kMost)
-      fail(loc, ErrorCode::InvalidArgument, concat_text(what, ": ", name, " holds ", amount, ", the most is ", kMost));
+      fail(loc, ErrorCode::InvalidArgument,
+           concat_text(what, ": ", name, " holds ", amount, ", which is above ", kMost));
   }
   return list.size() == 1 ? std::vector<std::int64_t>(static_cast<std::size_t>(space), list[0]) : list;
 }
@@ -35,7 +37,8 @@ void require_conv_ranks(SourceLoc loc, std::string_view what, const Expr& x, con
 
 Expr transposed_conv(Graph& g, std::string_view what, Expr x, Expr w, const ConvArguments& a, SourceLoc loc) {
   const int space = x.rank() - 2;
-  if (a.groups < 1) fail(loc, ErrorCode::InvalidArgument, concat_text(what, ": groups is ", a.groups));
+  if (a.groups < 1)
+    fail(loc, ErrorCode::InvalidArgument, concat_text(what, ": groups must be at least 1, got ", a.groups));
   ops::Conv op;
   op.lhs_dilation = a.strides;
   op.rhs_dilation = a.dilation;
@@ -63,8 +66,8 @@ Expr transposed_conv(Graph& g, std::string_view what, Expr x, Expr w, const Conv
     const std::optional<Dim> part = exact_div(w.dim(0), Dim(a.groups));
     if (!part)
       fail(loc, ErrorCode::ShapeMismatch,
-           concat_text(what, ": w ", w.shape(), " has ", w.dim(0), " features, which ", a.groups,
-                       " groups do not divide"));
+           concat_text(what, ": w ", w.shape(), " has ", w.dim(0), " features, which cannot be divided into ", a.groups,
+                       " groups"));
     const At at{loc};
     Dims dims = w.shape().dims();
     dims[0] = *part;
@@ -121,7 +124,7 @@ Expr Builder::conv2d(Operand x, Operand w, const ConvOptions& options) {
   require_conv_ranks(loc, "conv2d", a, b, 2);
   const ConvArguments args = conv_arguments(loc, "conv2d", options, 2);
   for (std::int64_t more : args.output_padding)
-    if (more != 0) fail(loc, ErrorCode::InvalidArgument, "conv2d: output_padding is of conv_transpose2d alone");
+    if (more != 0) fail(loc, ErrorCode::InvalidArgument, "conv2d: output_padding is only for conv_transpose2d");
   ops::Conv op;
   op.strides = args.strides, op.low = args.low, op.high = args.high, op.rhs_dilation = args.dilation;
   op.groups = args.groups;

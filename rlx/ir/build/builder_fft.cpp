@@ -12,8 +12,9 @@ Expr part_of_complex(Graph& g, const Operand& x, const char* what) {
   const Expr e = own(g, x);
   const DType t = e.dtype();
   if (is_complex(t))
-    fail(x.loc(), ErrorCode::DTypeMismatch, concat_text(what, ": a part is complex already: ", e.shape()),
-         "take real(x) or imag(x) of it");
+    fail(x.loc(), ErrorCode::DTypeMismatch,
+         concat_text(what, ": the real and imaginary parts must be real, got ", e.shape()),
+         "use real(x) or imag(x) of it");
   return cast_at(g, e, t == DType::F64 ? t : DType::F32, x.loc());
 }
 

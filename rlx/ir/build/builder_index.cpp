@@ -48,7 +48,8 @@ void sort_axes(std::vector<std::int64_t>& axes, std::vector<Value>& indices, int
   for (std::int64_t& a : axes) a = normalize_axis_at(loc, a, rank, what);
   if (axes.size() != indices.size() || axes.empty())
     fail(loc, ErrorCode::InvalidArgument,
-         concat_text(what, ": ", axes.size(), " axes, but ", indices.size(), " index tensors"), "one for each axis");
+         concat_text(what, ": ", axes.size(), " axes, but ", indices.size(), " index tensors"),
+         "give one index tensor for each axis");
   std::vector<std::size_t> order(axes.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return axes[a] < axes[b]; });
@@ -102,7 +103,7 @@ std::vector<Expr> components(Graph& g, Expr x, Expr indices, std::int64_t first,
   if (indices.rank() < 1 || !indices.dim(-1).is_static() || indices.dim(-1).value() < 1 ||
       first + indices.dim(-1).value() > x.rank())
     fail(loc, ErrorCode::ShapeMismatch,
-         concat_text(what, ": the last axis of indices ", indices.shape(), " must name 1 to ", x.rank() - first,
+         concat_text(what, ": the last axis of indices ", indices.shape(), " must index 1 to ", x.rank() - first,
                      " axes of x ", x.shape()));
   std::vector<Expr> out;
   Dims dims(indices.shape().dims().begin(), indices.shape().dims().end() - 1);
@@ -217,7 +218,7 @@ Expr Builder::argsort(Operand x, std::int64_t axis, bool descending) {
   const std::int64_t a = normalize_axis_at(x.loc(), axis, v.rank(), "argsort");
   if (const Dim& n = v.dim(static_cast<int>(a)); n.is_static() && n.value() > std::numeric_limits<std::int32_t>::max())
     fail(x.loc(), ErrorCode::Unsupported,
-         concat_text("argsort: axis ", a, " of ", v.shape(), " has more elements than indices, i32, can name"));
+         concat_text("argsort: axis ", a, " of ", v.shape(), " has more elements than i32 indices can address"));
   const Expr places = iota(v.shape().with_dtype(DType::I32), a, x.loc());
   return graph().add(ops::Sort{a, descending}, {v, places}, x.loc()).result(1);
 }

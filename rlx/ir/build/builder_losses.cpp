@@ -28,7 +28,7 @@ template <class Op>
 Expr add_quantized(Graph& g, Op op, const std::vector<Expr>& operands, const char* what, SourceLoc loc) {
   if (operands.size() != 2 && operands.size() != 3)
     fail(loc, ErrorCode::InvalidArgument,
-         concat_text(what, " takes x, w and perhaps bias, got ", operands.size(), " operands"));
+         concat_text(what, " takes x, w and an optional bias, got ", operands.size(), " operands"));
   std::vector<std::pair<std::string_view, Expr>> named{{"x", operands[0]}, {"w", operands[1]}};
   if (operands.size() == 3) named.emplace_back("bias", operands[2]);
   return g.add_named(std::move(op), named, loc);

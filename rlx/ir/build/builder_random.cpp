@@ -21,8 +21,8 @@ Expr as_key(Graph& g, Expr bits, SourceLoc loc) {
 
 void check_float(DType t, const char* what, SourceLoc loc) {
   if (!is_float(t))
-    fail(loc, ErrorCode::DTypeMismatch, concat_text(what, " makes floats, not ", dtype_name(t)),
-         "take rng_bits for integers");
+    fail(loc, ErrorCode::DTypeMismatch, concat_text(what, " draws floats, not ", dtype_name(t)),
+         "use rng_bits for integers");
 }
 
 // Uniform in [0, 1): as many bits as the fraction of dtype t has, times the spacing in [1, 2).
@@ -73,7 +73,8 @@ Expr Builder::rng_fold_in(Operand key, Operand data) {
 Expr Builder::rng_uniform(Operand key, Dims dims, DType dtype, double low, double high) {
   check_float(dtype, "rng_uniform", key.loc());
   if (!(low < high) || !std::isfinite(low) || !std::isfinite(high))
-    fail(key.loc(), ErrorCode::InvalidArgument, concat_text("rng_uniform: no numbers in [", low, ", ", high, ")"));
+    fail(key.loc(), ErrorCode::InvalidArgument,
+         concat_text("rng_uniform: the range [", low, ", ", high, ") is empty or not finite"));
   const Expr u = fraction(graph(), own(graph(), key), std::move(dims), dtype, key.loc());
   return low == 0 && high == 1 ? u : between(graph(), u, low, high, key.loc());
 }
@@ -95,7 +96,7 @@ Builder::SampleResult Builder::sample(Operand logits, Operand key, const SampleS
   const auto value = [&](const std::optional<Operand>& given, double otherwise, DType t) {
     if (!given) return graph().scalar(otherwise, t, logits.loc());
     if (!given->is_scalar()) return own_at(graph(), *given, logits.loc());
-    const char* hint = is_int(t) ? "the setting is a whole number, of i32" : "give a number that f32 holds";
+    const char* hint = is_int(t) ? "give an integer that i32 holds" : "give a number that f32 holds";
     return graph().constant(scalar_tensor(*given, t, hint, logits.loc()), logits.loc());
   };
   std::vector<std::pair<std::string_view, Expr>> operands{{"logits", l},

@@ -21,9 +21,8 @@ namespace rlx::building {
 /// Requires a value in host memory: the graph prints, hashes and folds its bytes.
 inline void require_on_host(SourceLoc loc, const std::string& what, const Tensor& value) {
   if (value.buffer())
-    fail(loc, ErrorCode::InvalidArgument,
-         concat_text(what, " was given a tensor ", value.shape(), " that lies on a device"),
-         "bring it to the host: give it tensor.to_host()");
+    fail(loc, ErrorCode::InvalidArgument, concat_text(what, " got a tensor ", value.shape(), " that lies on a device"),
+         "copy the tensor to the host: tensor.to_host()");
 }
 
 inline std::int64_t normalize_axis_at(SourceLoc loc, std::int64_t axis, int rank, const char* what) try {
@@ -32,7 +31,7 @@ inline std::int64_t normalize_axis_at(SourceLoc loc, std::int64_t axis, int rank
   fail(loc, e.code(), e.diagnostic().message, e.diagnostic().hint);
 }
 
-inline constexpr std::string_view kCastWider = "cast the operand beside it to a wider dtype first";
+inline constexpr std::string_view kCastWider = "cast the other operand to a wider dtype first";
 
 // A scalar as a tensor of dtype t. When t is an integer dtype that cannot hold it, the error names both. `at` is the
 // user's line when the operand does not have it.

@@ -90,9 +90,9 @@ inline Expr d_igamma_x(Graph& g, Expr a, Expr x, Expr ct) {
 }
 inline Expr d_grad_a_by_a(Graph&, Expr, Expr, Expr, Expr) {
   throw Error(ErrorCode::Unsupported,
-              "igamma_grad_a has no derivative by a, which reverse mode asks of it in any case: second derivatives of "
-              "igamma by its first operand are not there",
-              "jvp has the derivative of igamma_grad_a by x");
+              "igamma_grad_a has no derivative with respect to a, which reverse mode needs: second derivatives of "
+              "igamma with respect to its first operand are not supported",
+              "use jvp, which has the derivative of igamma_grad_a with respect to x");
 }
 
 // -- the table, in the order of BinaryKind --

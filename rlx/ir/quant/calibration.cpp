@@ -21,23 +21,23 @@ constexpr std::string_view kVersion = "calibration 1";
 
 void check_entry(std::string_view path, const CalibrationEntry& e) {
   if (path.empty() || std::any_of(path.begin(), path.end(), [](unsigned char c) { return c < 0x20; }))
-    refuse(path, "a path is one line of text");
-  if (e.scales.empty()) refuse(path, "it has no scale");
+    refuse(path, "a path must be one line of text");
+  if (e.scales.empty()) refuse(path, "the entry has no scale");
   if (!e.axis && e.scales.size() > 1)
-    refuse(path, concat_text(e.scales.size(), " scales without an axis"), "say whose they are, or give one");
+    refuse(path, concat_text(e.scales.size(), " scales, but no axis"), "give the axis, or a single scale");
   if (e.axis && *e.axis < 0)
     refuse(path, concat_text("axis ", *e.axis, " is negative"),
-           "count from the first axis: a record knows no rank to count back from");
+           "count from the first axis: the rank is not known here");
   for (double s : e.scales)
-    if (!(s > 0) || !std::isfinite(s)) refuse(path, concat_text("a scale is ", s), "scales are finite and above 0");
+    if (!(s > 0) || !std::isfinite(s)) refuse(path, concat_text("a scale is ", s), "scales must be finite and above 0");
   if (!e.zero_points.empty() && e.zero_points.size() != e.scales.size())
-    refuse(path, concat_text(e.zero_points.size(), " zero points beside ", e.scales.size(), " scales"));
+    refuse(path, concat_text(e.zero_points.size(), " zero points for ", e.scales.size(), " scales"));
 }
 
 void check_fits(std::string_view path, const CalibrationEntry& e, const Shape& s) {
-  if (!is_float(s.dtype())) refuse(path, concat_text("its value is no float but ", s));
+  if (!is_float(s.dtype())) refuse(path, concat_text("the value must be float, got ", s));
   if (!e.axis) return;
-  if (*e.axis >= s.rank()) refuse(path, concat_text("its value ", s, " has no axis ", *e.axis));
+  if (*e.axis >= s.rank()) refuse(path, concat_text("the value ", s, " has no axis ", *e.axis));
   const Dim& extent = s.dim(static_cast<int>(*e.axis));
   if (extent.is_static() && extent.value() != static_cast<std::int64_t>(e.scales.size()))
     refuse(path, concat_text(e.scales.size(), " scales along axis ", *e.axis, " of ", s));
@@ -88,7 +88,7 @@ class Line {
   Line(std::string_view text, std::size_t number) : rest_(text), number_(number) {}
   [[noreturn]] void fail(const std::string& what) const {
     throw Error(Diagnostic{ErrorCode::BadFile, what, concat_text("line ", number_, " of a calibration record"),
-                           "a line is '[axis N, ]scales S ..[, zero_points Z ..]: path'"});
+                           "a line must be '[axis N, ]scales S ..[, zero_points Z ..]: path'"});
   }
   bool take(std::string_view word) {
     if (!rest_.starts_with(word)) return false;
@@ -158,11 +158,11 @@ std::vector<std::pair<Value, CalibrationEntry>> CalibrationRecord::values_in(con
     if (at == paths.end()) {
       std::vector<std::string> names;
       for (const auto& known : paths) names.push_back(known.first);
-      throw Error(ErrorCode::NotFound, concat_text("the graph has no value of path '", path, "'"),
-                  did_you_mean(path, names, "label the node that makes it"));
+      throw Error(ErrorCode::NotFound, concat_text("the graph has no value with the path '", path, "'"),
+                  did_you_mean(path, names, "label the node that computes it"));
     }
     if (paths.count(path) > 1)
-      refuse(path, concat_text(paths.count(path), " values have this path"), "label them apart");
+      refuse(path, concat_text(paths.count(path), " values have this path"), "give them different labels");
     check_fits(path, entry, g.shape(at->second));
     out.emplace_back(at->second, entry);
   }
@@ -199,7 +199,7 @@ CalibrationRecord CalibrationRecord::parse(std::string_view text) {
     CalibrationEntry e;
     if (line.take("axis ")) {
       e.axis = line.number<std::int64_t>();
-      if (!line.take(", ")) line.fail("expected ', ' behind the axis");
+      if (!line.take(", ")) line.fail("expected ', ' after the axis");
     }
     if (!line.take("scales")) line.fail("expected 'scales'");
     e.scales = line.numbers<double>();

@@ -180,8 +180,8 @@ Graph sorted_by_symbols(const Graph& g) {
   if (!order)
     throw Error(Diagnostic{
         ErrorCode::InvalidArgument,
-        concat_text("graph '", g.name(), "': symbol '", circle.symbol, "' is used by what its value is computed from"),
-        node_where(g, circle.node), "compute the value from what has other extents"});
+        concat_text("graph '", g.name(), "': symbol '", circle.symbol, "' is used by the computation of its own value"),
+        node_where(g, circle.node), "compute the value from values without this symbol in their shape"});
   const auto stages = static_cast<std::uint32_t>(order->stages.size());
   std::vector<std::vector<std::uint32_t>> parts(stages + 2);  // leaves, the stages, the rest
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i)

@@ -231,7 +231,7 @@ class Decoder {
     check_header();
     at_ = kGraphBytesHeaderSize;
     Graph g = graph(0);
-    if (at_ != bytes_.size()) fail(concat_text(bytes_.size() - at_, " bytes follow the graph"));
+    if (at_ != bytes_.size()) fail(concat_text(bytes_.size() - at_, " extra bytes follow the graph"));
     return g;
   }
 
@@ -262,7 +262,7 @@ class Decoder {
     constexpr std::string_view kAgain = "copy or write the file again";
     if (bytes_.size() < sizeof kMagic || std::memcmp(bytes_.data(), kMagic, sizeof kMagic) != 0) {
       if (is_whole()) fail("the file is damaged: it does not start with RLXGRAPH", std::string(kAgain));
-      fail("these bytes are no rlx graph, or damaged: they do not start with RLXGRAPH");
+      fail("these bytes are not an rlx graph, or are damaged: they do not start with RLXGRAPH");
     }
     at_ = bytes_.size();
     if (at_ < kGraphBytesHeaderSize) fail("the file is damaged: it ends in its header", std::string(kAgain));
@@ -270,8 +270,8 @@ class Decoder {
     const auto version = u32("the version");
     if (version != kGraphBytesVersion) {
       at_ = sizeof kMagic;
-      if (is_whole()) fail(concat_text("the file is damaged: it says version ", version), std::string(kAgain));
-      fail(concat_text("graph format version ", version, " is not known, this build reads version ", kGraphBytesVersion,
+      if (is_whole()) fail(concat_text("the file is damaged: its version is ", version), std::string(kAgain));
+      fail(concat_text("graph format version ", version, " is not known; this build reads version ", kGraphBytesVersion,
                        version < kGraphBytesVersion ? " (the first with a checksum)" : ""),
            "convert the graph to text with the rlx that wrote it");
     }
@@ -279,16 +279,15 @@ class Decoder {
     at_ = bytes_.size();
     const std::uint64_t there = bytes_.size() - kGraphBytesHeaderSize;
     if (there != size)
-      fail(concat_text("the file is damaged: ", there, " bytes follow the header, which says ", size),
+      fail(concat_text("the file is damaged: ", there, " bytes follow the header, but the header says ", size),
            std::string(kAgain));
     at_ = kGraphBytesHeaderSize;
-    if (!is_whole())
-      fail("the file is damaged: the checksum of its content is not the one it was written with", std::string(kAgain));
+    if (!is_whole()) fail("the file is damaged: its checksum does not match its content", std::string(kAgain));
   }
 
   std::span<const std::byte> take(std::size_t n, std::string_view what) {
     if (n > bytes_.size() - at_)
-      fail(concat_text("the bytes end inside ", what, ": ", n, " needed, ", bytes_.size() - at_, " left"));
+      fail(concat_text("the bytes end inside ", what, ": ", n, " are needed, ", bytes_.size() - at_, " are left"));
     std::span<const std::byte> s = bytes_.subspan(at_, n);
     at_ += n;
     return s;
@@ -311,7 +310,7 @@ class Decoder {
   std::size_t size(std::size_t entry_bytes, std::string_view what) {
     std::size_t n = u32(what);
     if (n > (bytes_.size() - at_) / entry_bytes)
-      fail(concat_text(what, " says ", n, " entries, more than the bytes hold"));
+      fail(concat_text(what, " has ", n, " entries, more than the bytes hold"));
     return n;
   }
   std::string string(std::string_view what) {
@@ -323,7 +322,7 @@ class Decoder {
     if (!flag("a dimension's kind")) return Dim(i64("a dimension"));
     std::string text = string("a dimension");
     auto d = text.size() <= 4096 ? parse_dim(text) : std::nullopt;
-    if (!d) fail(concat_text("'", printable(text, 60), "' is no dimension"));
+    if (!d) fail(concat_text("'", printable(text, 60), "' is not a dimension"));
     return *d;
   }
   Dims dims() {
@@ -336,7 +335,7 @@ class Decoder {
   DType dtype() {
     std::string name = string("a dtype");
     auto t = parse_dtype(name);
-    if (!t) fail(concat_text("'", printable(name, 40), "' is no dtype"));
+    if (!t) fail(concat_text("'", printable(name, 40), "' is not a dtype"));
     return *t;
   }
   Shape shape() {
@@ -355,7 +354,7 @@ class Decoder {
     std::string name = string("an enumerator");
     for (std::size_t i = 0; i < f.enum_names.size(); ++i)
       if (f.enum_names[i] == name) return static_cast<std::int64_t>(i);
-    fail(concat_text("'", printable(name, 40), "' is no value of ", f.name));
+    fail(concat_text("'", printable(name, 40), "' is not a value of ", f.name));
   }
   template <class T, class F>
   std::vector<T> list(std::size_t entry_bytes, F element) {
@@ -402,7 +401,7 @@ class Decoder {
     v.node.index = u32(what);
     v.result = u32(what);
     if (v.node.index >= g.num_nodes() || v.result >= g.node(v.node).num_results())
-      fail(concat_text(what, " ", v, " names no earlier value"));
+      fail(concat_text(what, " ", v, " does not refer to an earlier value"));
     return v;
   }
 
@@ -439,7 +438,7 @@ class Decoder {
     origin.label = string("a label");
     origin.loc.file = interned(string("a file name"));
     std::int64_t line = i64("a line number");
-    if (line < 0 || line > 0x7fffffff) fail(concat_text("line number ", line, " is not possible"));
+    if (line < 0 || line > 0x7fffffff) fail(concat_text("line number ", line, " is out of range"));
     origin.loc.line = static_cast<int>(line);
     origin.pass = string("a pass name");
     for (std::size_t n = size(4, "an origin list"); origin.from.size() < n;) origin.from.push_back(string("an origin"));
@@ -449,7 +448,7 @@ class Decoder {
     for (Value v : operands) operand_shapes.add(g.shape(v));
     Result<Shapes> inferred = at_position([&] { return infer_shapes(box, operand_shapes); });
     if (!inferred) fail(inferred.error().message, inferred.error().hint);
-    if (*inferred != shapes) fail(concat_text("the stored shapes of ", op_name, " are not those it gives"));
+    if (*inferred != shapes) fail(concat_text("the stored shapes of ", op_name, " do not match its shape rule"));
     g.add_node(Node{std::move(box), std::move(operands), std::move(shapes), std::move(origin)});
   }
 
@@ -481,7 +480,7 @@ class Decoder {
       NodeId id{static_cast<std::uint32_t>(i)};
       OpKind kind = g.node(id).kind();
       if (is_named_leaf(kind) && !leaf_names.insert(g.leaf_name(id)).second)
-        fail(concat_text("the name '", g.leaf_name(id), "' is taken by two leaves"));
+        fail(concat_text("the name '", g.leaf_name(id), "' is used by two leaves"));
     }
     std::vector<Value> outputs;
     for (std::size_t n = size(8, "the outputs"); outputs.size() < n;) outputs.push_back(value(g, "output"));
@@ -497,7 +496,7 @@ class Decoder {
     for (std::size_t i = 0, n = size(12, "the symbols with a source"); i < n; ++i) {
       const std::string name = string("a symbol name");
       const Value v = value(g, "source of a symbol");
-      if (!g.symbols().count(name)) fail(concat_text("symbol ", name, " has a source and is not declared"));
+      if (!g.symbols().count(name)) fail(concat_text("symbol ", name, " has a source, but is not declared"));
       if (g.symbol_sources().count(name)) fail(concat_text("symbol ", name, " has two sources"));
       g.set_symbol_source(name, v);
     }

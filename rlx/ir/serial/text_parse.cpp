@@ -268,7 +268,7 @@ class Parser {
     if (expression.empty()) fail(start, "expected a dimension");
     auto d = expression.size() <= kMaxDimText ? parse_dim(expression) : std::nullopt;
     if (!d && has_long_number(expression))
-      fail_plain(start, concat_text("the dimension ", token(start), " is too large"), "a dimension is below 2^63");
+      fail_plain(start, concat_text("the dimension ", token(start), " is too large"), "a dimension must be below 2^63");
     if (!d)
       fail(start, "expected a dimension",
            "write an integer, a symbol, or an expression such as 2*seq + 1 or floordiv(seq, 16)");
@@ -515,7 +515,7 @@ class Parser {
     auto it = scope.ids.find(id);
     if (it == scope.ids.end())
       fail_plain(start, concat_text("%", id.substr(0, 40), " is not defined above this line"),
-                 "a node uses only nodes written before it, in the same graph");
+                 "a node may use only nodes that are written before it, in the same graph");
     Value v(it->second);
     if (at_ < text_.size() && text_[at_] == '#') {
       ++at_;
@@ -575,8 +575,10 @@ class Parser {
       }
       while (def.inputs.masked && next < def.inputs.count && def.inputs.is_optional(next)) ++next;
       if (next >= def.inputs.count)
-        fail_plain(o.at, concat_text(def.name, " takes (", def.inputs.text(), "): no more operands without a name"),
-                   def.inputs.may_lack ? "optional operands are written by name, such as name=%3" : "");
+        fail_plain(
+            o.at,
+            concat_text(def.name, " takes (", def.inputs.text(), "), so there are too many operands without a name"),
+            def.inputs.may_lack ? "write optional operands by name: name=%3" : "");
       by_name.push_back({def.inputs.names[next++], o.value});
     }
     Result<PlacedOperands> placed = place_operands(std::move(op), by_name);
@@ -652,13 +654,13 @@ class Parser {
     }
     if (*inferred != types)
       fail_plain(type_at,
-                 concat_text(op_name, " gives ", types_text(*inferred), ", the text says ", types_text(types)));
+                 concat_text(op_name, " returns ", types_text(*inferred), ", but the text says ", types_text(types)));
     NodeId node_id = at_position(op_at, [&] {
       return scope.graph.add_node(Node{op, std::move(operands), std::move(types), std::move(origin)});
     });
     scope.ids.emplace(id, node_id);
     if (named->def->leaf == LeafKind::Named && !scope.leaf_names.insert(scope.graph.leaf_name(node_id)).second)
-      fail_plain(op_at, concat_text("the name '", scope.graph.leaf_name(node_id), "' is taken by another leaf"),
+      fail_plain(op_at, concat_text("the name '", scope.graph.leaf_name(node_id), "' is used by another leaf"),
                  "give every input, param and state its own name");
   }
 
@@ -729,7 +731,7 @@ class Parser {
       } else if (eat_word("symbol")) {
         symbol(scope);
       } else if (eat_word("return")) {
-        if (returned) fail_plain(start, "a graph has one return line");
+        if (returned) fail_plain(start, "a graph must have only one return line");
         returned = true;
         std::vector<Value> outputs = values(scope);
         at_position(start, [&] { scope.graph.set_outputs(std::move(outputs)); });

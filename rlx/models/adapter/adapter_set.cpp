@@ -16,10 +16,10 @@ AdapterSet::AdapterSet(std::span<const AdapterOptions> adapters, Model model) : 
     throw Error(ErrorCode::InvalidArgument, std::move(message), std::move(hint));
   };
   for (const AdapterOptions& o : adapters) {
-    if (o.name.empty()) refuse("an adapter has no name", "requests ask for it by its name");
+    if (o.name.empty()) refuse("an adapter has no name", "requests select an adapter by its name");
     for (const Adapter& other : adapters_)
       if (other.name == o.name) refuse(concat_text("two adapters are called '", o.name, "'"));
-    if (o.parts.empty()) refuse(concat_text("the adapter '", o.name, "' has no parts"), "each is a folder");
+    if (o.parts.empty()) refuse(concat_text("the adapter '", o.name, "' has no folders"), "give at least one folder");
     Adapter& added = adapters_.emplace_back(Adapter{o.name});
     for (const AdapterPart& p : o.parts) {
       if (!std::isfinite(p.scale)) refuse(concat_text("the scale of the adapter ", p.path, " is ", p.scale));
@@ -29,7 +29,7 @@ AdapterSet::AdapterSet(std::span<const AdapterOptions> adapters, Model model) : 
       if (part.file.has_magnitudes() && added.parts.size() > 1)
         throw Error(ErrorCode::Unsupported,
                     concat_text(part.file.config(), ": DoRA changes what other parts of the adapter '", o.name,
-                                "' add, so it has to be the only one"));
+                                "' add, so a DoRA adapter must be the only part"));
   }
 }
 
@@ -73,7 +73,7 @@ void AdapterSet::check_base(const Part& part, const Module& module) {
   }
   if (!same)
     fault(part, module, "has a base_layer.weight ", dims_text(base->dims()),
-          " that is not the model's own: save the adapter again, with save_embedding_layers=False");
+          " that differs from the model's: save the adapter again, with save_embedding_layers=False");
 }
 
 // Whether a part replaces a module of these dims as a whole.
@@ -83,17 +83,18 @@ AdapterSet::Saved AdapterSet::take_saved(Change& change, Part& part, const Modul
   std::optional<Tensor> w = file.saved_weight(module.name), b = file.saved_bias(module.name);
   part.seen.insert(module.name);
   if (!w && !b) {
-    if (file.saves(module.name)) fault(part, module, "is one of the modules to save, but has no tensor");
+    if (file.saves(module.name)) fault(part, module, "is in \"modules_to_save\", but has no tensor");
     return Saved::No;
   }
   if (file.a(module.name) || file.b(module.name) || file.embedding_a(module.name)) {
-    fault(part, module, "is replaced as a whole and has matrices of low rank too");
+    fault(part, module, "has both a full replacement and low-rank matrices");
   } else if (change.weight) {
-    fault(part, module, "is replaced by another part of the adapter too");
+    fault(part, module, "is also replaced by another part of the adapter");
   } else if (!w || w->dims() != dims) {
     fault(part, module, "is ", w ? dims_text(w->dims()) : std::string("missing"), ", expected ", dims_text(dims));
   } else if (b.has_value() != has_bias || (b && b->dims() != std::vector{dims[module.turned ? 1 : 0]})) {
-    fault(part, module, b ? "has a bias that the model has no place for" : "has no bias, which the model has");
+    fault(part, module,
+          b ? "has a bias, but the layer in the model has none" : "has no bias, but the layer in the model has one");
   } else {
     change.weight = std::move(w), change.bias = std::move(b);
     return Saved::Taken;
@@ -136,14 +137,14 @@ void AdapterSet::take(Change& change, Part& part, const Module& module, std::int
   check_base(part, module);
   std::optional<Tensor> a = file.a(module.name), b = file.b(module.name), lengths = file.magnitudes(module.name);
   if (file.embedding_a(module.name) || file.embedding_b(module.name))
-    return fault(part, module, "has matrices for an embedding, which it is not");
+    return fault(part, module, "has lora_embedding matrices, but is not an embedding");
   if (!a && !b && !lengths) {
     // Only the model's code knows which modules are linear.
     if (targeted && !file.targets_all())
       fault(part, module, "is one of the target modules ", file.target_text(), ", but has no matrices");
     return;
   }
-  if (!targeted) return fault(part, module, "has matrices, but is none of the target modules ", file.target_text());
+  if (!targeted) return fault(part, module, "has matrices, but is not one of the target modules ", file.target_text());
   if (!a || !b)
     return fault(part, module,
                  a || b ? concat_text("has lora_", a ? "A" : "B", " without lora_", a ? "B" : "A")
@@ -159,7 +160,7 @@ void AdapterSet::take(Change& change, Part& part, const Module& module, std::int
     return fault(part, module,
                  lengths
                      ? concat_text("has a lora_magnitude_vector ", dims_text(lengths->dims()), ", expected [", out, "]")
-                     : std::string("has no lora_magnitude_vector, which DoRA asks for"));
+                     : std::string("has no lora_magnitude_vector, which DoRA needs"));
   change.pairs.push_back({std::move(*a), std::move(*b), part.scale * file.scale(module.name)});
   change.lengths = std::move(lengths);
 }
@@ -173,13 +174,13 @@ void AdapterSet::take_embedding(Change& change, Part& part, const Module& module
   check_base(part, module);
   std::optional<Tensor> a = file.embedding_a(module.name), b = file.embedding_b(module.name);
   if (file.a(module.name) || file.b(module.name) || file.magnitudes(module.name))
-    return fault(part, module, "has matrices for a product, but is an embedding");
+    return fault(part, module, "has lora_A or lora_B, but is an embedding");
   if (!a && !b) {
     if (targeted && !file.targets_all())
       fault(part, module, "is one of the target modules ", file.target_text(), ", but has no matrices");
     return;
   }
-  if (!targeted) return fault(part, module, "has matrices, but is none of the target modules ", file.target_text());
+  if (!targeted) return fault(part, module, "has matrices, but is not one of the target modules ", file.target_text());
   if (!a || !b)
     return fault(part, module, "has lora_embedding_", a ? "A" : "B", " without lora_embedding_", a ? "B" : "A");
   const std::int64_t rank = file.rank(module.name);
@@ -229,8 +230,8 @@ void AdapterSet::put_gains(std::span<float> to, const Change& change, const Modu
     for (const float v : row) sum += static_cast<double>(v) * static_cast<double>(v);
     const double gain = static_cast<double>(lengths[static_cast<std::size_t>(own)]) / std::sqrt(sum) - 1;
     if (!std::isfinite(gain)) {
-      faults_.push_back(concat_text("'", module.name, "': row ", own, " of the changed matrix has the length ",
-                                    std::sqrt(sum), ", which no magnitude makes another"));
+      faults_.push_back(concat_text("'", module.name, "': row ", own, " of the changed matrix has the norm ",
+                                    std::sqrt(sum), ", so its magnitude cannot be changed"));
       return;
     }
     to[static_cast<std::size_t>(n)] = static_cast<float>(gain);
@@ -416,10 +417,10 @@ void AdapterSet::finish(std::string_view model) const {
         if (!part.seen.contains(module)) extra.push_back(module);
       if (!extra.empty())
         faults.push_back(concat_text(part.file.source(), ": ", quoted_names(extra), extra.size() == 1 ? " is" : " are",
-                                     " no part of ", model, " that an adapter can change"));
+                                     " not a part of ", model, " that an adapter can change"));
       if (!part.targeted)
-        faults.push_back(
-            concat_text(part.file.config(), ": the target modules ", part.file.target_text(), " are none of ", model));
+        faults.push_back(concat_text(part.file.config(), ": the target modules ", part.file.target_text(),
+                                     " match nothing in ", model));
     }
   }
   if (faults.empty()) return;
@@ -430,8 +431,8 @@ void AdapterSet::finish(std::string_view model) const {
   std::vector<std::string> examples(
       modules_.begin(), modules_.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(modules_.size(), 3)));
   throw Error(ErrorCode::BadFile, text,
-              concat_text("the adapter is of another model, whose modules are called otherwise than ",
-                          quoted_names(examples), ", or was cut down"));
+              concat_text("the adapter belongs to another model, whose modules have other names than ",
+                          quoted_names(examples), ", or is incomplete"));
 }
 
 }  // namespace rlx

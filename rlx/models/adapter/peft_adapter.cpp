@@ -83,25 +83,25 @@ void PeftAdapter::read_config(const std::string& path) {
   const JsonValue root = document.root_object();
   const ConfigKeys k(root, document.source());
   const std::string type = k.text("peft_type", "");
-  if (type != "LORA") k.unsupported(concat_text("\"peft_type\" is \"", type, "\""), "known is LORA");
+  if (type != "LORA") k.unsupported(concat_text("\"peft_type\" is \"", type, "\""), "supported is LORA");
   struct Refused {
     const char *key, *what;
   };
-  for (const Refused& r : {Refused{"lora_bias", "the halves have biases"},
-                           {"ensure_weight_tying", "tied matrices are changed together"},
-                           {"target_parameters", "parameters that are no module are changed"},
+  for (const Refused& r : {Refused{"lora_bias", "lora_A or lora_B have biases"},
+                           {"ensure_weight_tying", "tied weights are changed together"},
+                           {"target_parameters", "parameters are changed that are not modules"},
                            {"trainable_token_indices", "rows of the embedding are replaced"},
                            {"layer_replication", "layers of the model are repeated"},
-                           {"alora_invocation_tokens", "the adapter begins in the middle of a text"},
+                           {"alora_invocation_tokens", "the adapter starts only after certain tokens"},
                            {"use_qalora", "inputs are pooled"},
-                           {"use_bdlora", "the halves are block-diagonal"},
+                           {"use_bdlora", "lora_A and lora_B are block-diagonal"},
                            {"arrow_config", "adapters are chosen by a router"},
                            {"kasa_config", "singular values are scaled"},
-                           {"monteclora_config", "matrices are drawn"}})
+                           {"monteclora_config", "weights are sampled"}})
     if (says_something(root, r.key))
-      k.unsupported(concat_text("\"", r.key, "\" is set, which this version does not read"), r.what);
+      k.unsupported(concat_text("\"", r.key, "\" is set, which is not supported"), r.what);
   if (k.text("bias", "none") != "none")
-    k.unsupported(concat_text("\"bias\" is \"", k.text("bias", ""), "\""), "known is none");
+    k.unsupported(concat_text("\"bias\" is \"", k.text("bias", ""), "\""), "supported is none");
   const auto init = root.find("init_lora_weights");
   if (init && init->is_string()) {
     const std::string how(init->as_string("init_lora_weights"));
@@ -162,19 +162,19 @@ void PeftAdapter::check_tensors() const {
     const auto fail = [&](ErrorCode code, std::string_view what, std::string hint = {}) {
       throw Error(code, concat_text(file_->source(), ": the tensor '", name, "' ", what), std::move(hint));
     };
-    if (name.ends_with(".lora_B.bias")) fail(ErrorCode::Unsupported, "is a bias of a half");
+    if (name.ends_with(".lora_B.bias")) fail(ErrorCode::Unsupported, "is a bias of lora_B");
     const Ending* ending = name.starts_with(kModelPrefix) ? ending_of(name) : nullptr;
     if (!ending || name.size() <= kModelPrefix.size() + ending->text.size())
-      fail(ErrorCode::BadFile, "is no half of an adapter",
-           "names are base_model.model.MODULE.lora_A.weight and base_model.model.MODULE.lora_B.weight");
+      fail(ErrorCode::BadFile, "is not a LoRA tensor",
+           "names must be base_model.model.MODULE.lora_A.weight and base_model.model.MODULE.lora_B.weight");
     const std::string module =
         name.substr(kModelPrefix.size(), name.size() - kModelPrefix.size() - ending->text.size());
     if (ending->text == ".lora_magnitude_vector" && !dora_)
-      fail(ErrorCode::BadFile, "belongs to DoRA, which \"use_dora\" says this adapter is not");
+      fail(ErrorCode::BadFile, "belongs to DoRA, but \"use_dora\" is false");
     if (ending->text.starts_with(".lora_embedding_") && dora_)
-      fail(ErrorCode::Unsupported, "changes an embedding, which is not done with DoRA");
+      fail(ErrorCode::Unsupported, "changes an embedding, which DoRA does not support");
     if ((ending->text == ".weight" || ending->text == ".bias") && !saves(module))
-      fail(ErrorCode::Unsupported, "is a whole matrix of the model, of none of the \"modules_to_save\"",
+      fail(ErrorCode::Unsupported, "is a full weight of the model, but not of one of the \"modules_to_save\"",
            "save the adapter again, with save_embedding_layers=False, or merge it into the model");
     const TensorView view = file_->at(name);
     if (!is_float(view.dtype) || dtype_bits(view.dtype) < 16)

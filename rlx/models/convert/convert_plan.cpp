@@ -50,8 +50,8 @@ TensorPlans::Stored TensorPlans::stored(const std::string& name) const {
 template <class F>
 void TensorPlans::require(const std::string& name, const Stored& t, std::size_t rank, F fits) const {
   if (t.dims.size() != rank || !fits())
-    throw Error(ErrorCode::BadFile,
-                concat_text("tensor \"", name, "\" is ", dims_text(t.dims), ", which does not fit the configuration"));
+    throw Error(ErrorCode::BadFile, concat_text("tensor \"", name, "\" is ", dims_text(t.dims),
+                                                ", which does not match the configuration"));
 }
 
 ConvertedTensor TensorPlans::plan(const std::vector<std::string>& sources, std::string name,
@@ -164,7 +164,8 @@ void TensorPlans::split_latent(ConvertedTensor& t, const Stored& first, bool key
 void TensorPlans::join_latent(ConvertedTensor& t, const Stored& keys) const {
   require(t.sources[0], keys, 3, [&] { return keys.dims[0] == s_.heads && keys.dims[2] == s_.nope_dim; });
   const std::int64_t rank = keys.dims[1];
-  if (t.sources.size() != 2) throw Error(ErrorCode::BadFile, concat_text("tensor \"", t.name, "\" has one half"));
+  if (t.sources.size() != 2)
+    throw Error(ErrorCode::BadFile, concat_text("tensor \"", t.name, "\" needs two source tensors"));
   const Stored values = stored(t.sources[1]);
   require(t.sources[1], values, 3, [&] { return values.dims == std::vector<std::int64_t>{s_.heads, s_.v_dim, rank}; });
   for (std::size_t i = 0; i < 2; ++i) {

@@ -100,7 +100,8 @@ void check_sizes_of_model(const ModelSizes& s, const std::string& source) {
   for (const std::int64_t v : {s.hidden, s.heads, s.kv_heads, s.head_dim, s.vocab})
     if (v < 1 || v > (std::int64_t{1} << 30)) fail(concat_text("a size is ", v, ", expected 1 to 2^30"));
   if (s.rotated % 2 != 0 || s.rotated < 0 || s.rotated > s.head_dim)
-    fail(concat_text("heads of ", s.head_dim, " elements cannot be rotated in pairs"));
+    fail(concat_text("heads of ", s.head_dim,
+                     " elements cannot be rotated: the rotated part must be even and fit in a head"));
   if (s.experts < 0 || s.experts > kMostExperts)
     fail(concat_text(s.experts, " experts, expected at most ", kMostExperts));
   for (const std::int64_t v : {s.shared_experts, s.dense_layers, s.q_rank, s.nope_dim, s.v_dim})
@@ -150,8 +151,8 @@ void SettingsWriter::check_window_pattern(std::size_t n) const {
       same &= (all[i].as_string("layer_types") == "full_attention") == ((i + 1) % n == 0);
   }
   if (!same)
-    throw Error(ErrorCode::Unsupported, concat_text("config.json: layers with full attention are others than every ", n,
-                                                    "th, which a GGUF file of ", a_.gguf, " cannot say"));
+    throw Error(ErrorCode::Unsupported, concat_text("config.json: the layers with full attention are not every ", n,
+                                                    "th layer, as a GGUF file of ", a_.gguf, " needs"));
 }
 
 void SettingsWriter::write() {
@@ -167,7 +168,7 @@ void SettingsWriter::write() {
   }
   check_activation();
   if (!config_.get_bool("is_causal", true) || config_.get_bool("use_bidirectional_attention", false))
-    refuse("attention to tokens behind");
+    refuse("bidirectional attention");
   write_window();
   if (a_.write_gguf) a_.write_gguf(*this);
   write_scaling();
@@ -179,7 +180,7 @@ void SettingsWriter::write_rule(const SettingRule& rule) {
   if (!v && rule.need == SettingNeed::Required) (void)config_.at(rule.hf).as_int(rule.hf);  // throws with the reason
   if (!v && rule.need == SettingNeed::Optional) return;
   if (!v && config_.find(rule.hf) && rule.hf.ends_with("softcapping"))  // null means none, not the default
-    refuse(concat_text("\"", rule.hf, "\" that is null"));
+    refuse(concat_text("\"", rule.hf, "\": null"));
   if (rule.kind == GgufKind::F32)
     out_.set_number(key(rule.gguf), rule.kind, v ? v->as_number(rule.hf) : rule.fallback);
   else if (rule.kind == GgufKind::Bool)
@@ -207,7 +208,7 @@ void SettingsWriter::write_window() {
   if (!all_layers) refuse(concat_text("a sliding window of ", a_.model_type));
   if (const auto types = present(config_, "layer_types"); types && types->is_array())
     for (const JsonValue& type : types->elements("layer_types"))
-      if (type.as_string("layer_types") != "sliding_attention") refuse("a window of some layers");
+      if (type.as_string("layer_types") != "sliding_attention") refuse("a sliding window in only some layers");
   integer("attention.sliding_window", window->as_int("sliding_window"));
 }
 
@@ -332,7 +333,7 @@ void ConfigWriter::write_windows() {
     } else if (same) {
       same = v->as_int() == n;
     }
-    if (!same) unsupported(concat_text("its pattern of layers with a window is not converted"));
+    if (!same) unsupported(concat_text("the pattern of layers with sliding windows is not supported"));
   }
   if (a_.window != GgufWindow::Rules) write_common_window();
 }
@@ -366,7 +367,8 @@ void ConfigWriter::write_llama3() {
                     std::equal(made.begin(), made.end(), own.begin(),
                                [](float x, float y) { return std::fabs(x - y) <= 1e-5F * std::fabs(x); });
   if (!same)
-    unsupported("the factors in \"rope_freqs.weight\" are none of Llama 3's, and config.json has no place for others");
+    unsupported(
+        "the factors in \"rope_freqs.weight\" are not those of Llama 3, and config.json cannot hold other factors");
   w_.key("rope_scaling").begin_object().member("rope_type", "llama3");
   w_.member("factor", s.factor).member("low_freq_factor", s.low);
   w_.member("high_freq_factor", s.high).member("original_max_position_embeddings", s.context).end_object();
@@ -382,7 +384,7 @@ void ConfigWriter::write_long() {
   }
   const std::int64_t context = file_.get_int(key("context_length"));
   const std::int64_t original = file_.get_int(key("rope.scaling.original_context_length"), context);
-  if (original < 1) unsupported(concat_text("it was trained for a context of ", original, " tokens"));
+  if (original < 1) unsupported(concat_text("the model was trained for a context of ", original, " tokens"));
   // transformers supports three settings only, so this one is written only where it matters.
   const double grown = long_growth(context, original), own = file_.get_number(key("rope.scaling.attn_factor"), 1);
   if (!(std::fabs(own - grown) <= 1e-6 * grown)) w_.member("attention_factor", static_cast<float>(own));
@@ -422,7 +424,7 @@ void ConfigWriter::write_scaling() {
         .member("factor", file_.get_number(key("rope.scaling.factor")))
         .end_object();
   else if (type != "none")
-    unsupported(concat_text("the rope scaling \"", type, "\" is not converted"));
+    unsupported(concat_text("the rope scaling \"", type, "\" is not supported"));
 }
 
 ModelSizes read_sizes_of_config(const DecoderFamily& a, const JsonValue& config) {
@@ -441,10 +443,10 @@ ModelSizes read_sizes_of_config(const DecoderFamily& a, const JsonValue& config)
     double part = a.rope.part;
     if (!a.rope.part_key.empty()) part = number_or(config, a.rope.part_key, part);
     if (const auto v = rope_setting(config, "partial_rotary_factor")) part = v->as_number("partial_rotary_factor");
-    if (part != 1 && !a.rope.partly) SettingsWriter::refuse("a rotation of a part of each head");
+    if (part != 1 && !a.rope.partly) SettingsWriter::refuse("a partial rotary factor");
     if (!(part > 0) || part > 1)
       throw Error(ErrorCode::BadFile,
-                  concat_text("config.json: the part of a head that is rotated is ", part, ", expected 0 to 1"));
+                  concat_text("config.json: the rotated fraction of a head is ", part, ", expected 0 to 1"));
     s.rotated = static_cast<std::int64_t>(static_cast<double>(s.head_dim) * part);
   }
   for (const SettingRule& rule : a.settings)

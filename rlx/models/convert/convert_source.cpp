@@ -92,7 +92,7 @@ ImportanceFile::ImportanceFile(const std::string& path) : path_(path) {
   if (path.empty()) return;
   const auto fail = [&](std::string_view name, const std::string& what) {
     throw Error(ErrorCode::BadFile, concat_text(path, ": importance of \"", name, "\": ", what),
-                "it is a vector of numbers from 0 on, one for each column of the matrix");
+                "give a vector of numbers of at least 0, one for each column of the matrix");
   };
   const auto add = [&](std::string name, std::vector<float> w) {
     for (const float v : w)
@@ -145,7 +145,7 @@ GgufType gguf_type_of_view(const TensorView& view, const std::string& name) {
   for (const GgufTypeInfo& t : gguf_types())
     if (t.dtype == view.dtype) return t.type;
   throw Error(ErrorCode::Unsupported,
-              concat_text("tensor \"", name, "\" has the dtype ", dtype_name(view.dtype), ", which GGUF lacks"),
+              concat_text("tensor \"", name, "\" has the dtype ", dtype_name(view.dtype), ", which GGUF does not have"),
               "cast it first");
 }
 

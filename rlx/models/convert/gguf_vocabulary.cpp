@@ -40,7 +40,7 @@ class GgufVocabularyWriter {
                        const std::function<void(const std::string&)>& note)
       : root_(json.root_object()), source_(json.source()), folder_(std::move(folder)), note_(note) {
     if (size < 0 || size > (std::int64_t{1} << 26))
-      throw Error(ErrorCode::BadFile, concat_text(source_, ": a vocabulary of ", size, " tokens"));
+      throw Error(ErrorCode::BadFile, concat_text(source_, ": the vocabulary size must be in [0, 2^26], got ", size));
     tokens_.resize(static_cast<std::size_t>(size));
     kinds_.assign(tokens_.size(), kUnused);
   }
@@ -48,10 +48,10 @@ class GgufVocabularyWriter {
   void write(GgufWriter& out, const std::string& pre) {
     const JsonValue model = root_.at("model");
     if (model.get_string("type", "BPE") != "BPE")
-      unsupported(concat_text("its model is \"", model.get_string("type"), "\", BPE alone is converted"));
+      unsupported(concat_text("its model is \"", model.get_string("type"), "\"; only BPE is supported"));
     const bool by_bytes = is_byte_level();
     if (!by_bytes && !model.get_bool("byte_fallback", false))
-      unsupported("its BPE is neither of bytes nor has byte_fallback");
+      unsupported("its BPE is not byte-level and has no byte_fallback");
     read_tokens(model, !by_bytes);
     read_added();
     for (std::size_t i = 0; i < tokens_.size(); ++i)
@@ -76,7 +76,7 @@ class GgufVocabularyWriter {
   void put(std::string_view token, std::int64_t id, std::int64_t kind) {
     if (id < 0 || id >= static_cast<std::int64_t>(tokens_.size()))
       throw Error(ErrorCode::BadFile, concat_text(source_, ": the token \"", token, "\" has the id ", id,
-                                                  ", the model has ", tokens_.size(), " tokens"));
+                                                  ", but the model has ", tokens_.size(), " tokens"));
     const auto i = static_cast<std::size_t>(id);
     tokens_[i] = token;
     kinds_[i] = kind;
@@ -126,9 +126,9 @@ class GgufVocabularyWriter {
     }
     for (const NamedPattern& p : kPatterns)
       if (p.pattern == found) return std::string(p.name);
-    unsupported("the pattern of its pre-tokeniser has no name here", hint());
+    unsupported("the pattern of its pre-tokeniser is not known", hint());
   }
-  static std::string hint() { return "give the name that llama.cpp has for it with --pre"; }
+  static std::string hint() { return "give llama.cpp's name of the pre-tokeniser with --pre"; }
   void read_tokens(const JsonValue& model, bool has_bytes) {
     const std::string_view unknown = model.get_string("unk_token", "");
     for (const auto& [token, id] : model.at("vocab").members("vocab")) {
@@ -145,7 +145,7 @@ class GgufVocabularyWriter {
       const bool special = t.get_bool("special", false);
       if (id >= static_cast<std::int64_t>(tokens_.size())) {
         if (note_)
-          note_(concat_text("the added token \"", token, "\" is left out: its id ", id, " is beyond the model's ",
+          note_(concat_text("the added token \"", token, "\" is left out: its id ", id, " is not below the ",
                             tokens_.size(), " tokens"));
         continue;
       }
@@ -179,7 +179,7 @@ class GgufVocabularyWriter {
       const auto found = id_of_.find(piece);
       if (found == id_of_.end())
         throw Error(ErrorCode::BadFile,
-                    concat_text(source_, ": merge ", i, " gives \"", piece, "\", which is no token"));
+                    concat_text(source_, ": merge ", i, " gives \"", piece, "\", which is not a token"));
       const auto id = static_cast<std::size_t>(found->second);
       if (!given[id]) out[id] = 0.0F - static_cast<float>(i), given[id] = true;
     }

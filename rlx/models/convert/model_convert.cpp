@@ -61,8 +61,8 @@ void require_made(const std::optional<GgufType>& type) {
   for (const GgufTypeInfo& t : gguf_types())
     if (is_made(t.type)) names += concat_text(names.empty() ? "" : ", ", t.name);
   throw Error(ErrorCode::Unsupported,
-              concat_text("tensors of type ", gguf_type_info(*type).name, " are read, not made"),
-              concat_text("rlx makes ", names));
+              concat_text("tensors of type ", gguf_type_info(*type).name, " can be read, but not written"),
+              concat_text("rlx writes ", names));
 }
 
 // Chooses the types of matrices.
@@ -88,8 +88,8 @@ class TypeChoice {
     for (int turn = 0; turn < 2 && t.row_size() % gguf_type_info(made).elements != 0; ++turn)
       made = smaller_block(made);
     if (made != *type && options_.note)
-      options_.note(concat_text(t.name, " has rows of ", t.row_size(), " elements, no multiple of ",
-                                gguf_type_info(*type).elements, ": ", gguf_type_info(made).name, " instead of ",
+      options_.note(concat_text(t.name, " has rows of ", t.row_size(), " elements, which is not a multiple of ",
+                                gguf_type_info(*type).elements, ": ", gguf_type_info(made).name, " is used instead of ",
                                 gguf_type_info(*type).name));
     return made;
   }
@@ -183,9 +183,9 @@ std::vector<std::span<const ConvertedTensor>> file_parts(std::span<const Convert
   constexpr std::size_t kMostParts = 65535;  // the format's limit
   if (out.size() > kMostParts)
     throw Error(ErrorCode::InvalidArgument,
-                concat_text("files of ", options.split_max_bytes, " bytes would be ", out.size(), ", the most are ",
-                            kMostParts),
-                "give each more room");
+                concat_text("a split at ", options.split_max_bytes, " bytes would need ", out.size(),
+                            " files; at most ", kMostParts, " are possible"),
+                "increase the size of each file");
   return out;
 }
 
@@ -229,7 +229,7 @@ void write_gguf(const std::string& target, const std::string& key,
     const std::size_t done = out.begin();
     if (done < parts[i].size() || parts.size() == 1 || !commit) {
       if (done > 0 && options.note)
-        options.note(concat_text("going on after ", told + done, " of ", tensors.size(), " tensors"));
+        options.note(concat_text("resuming after ", told + done, " of ", tensors.size(), " tensors"));
       convert_all(work, parts[i], done, [&](std::span<const std::byte> bytes) { out.write(bytes); });
       told += parts[i].size();
     }
@@ -237,7 +237,7 @@ void write_gguf(const std::string& target, const std::string& key,
   });
   if (parts.size() > 1 && options.note)
     options.note(concat_text("written as ", parts.size(), " files, ", stem, "-", part_number(1, parts.size()),
-                             ".gguf and so on: any of them opens all"));
+                             ".gguf and so on: open any of them to read all"));
 }
 
 // -- folders --
@@ -249,10 +249,11 @@ std::string refused_by_llama_cpp(const DecoderFamily& a, const ModelSizes& s, bo
     return concat_text("llama.cpp reads files of ", a.gguf, " only with ", what, "; rlx reads this one");
   };
   if (s.heads * s.head_dim != s.hidden && a.llama_cpp.heads_fill_width)
-    return only(concat_text("heads that together are as wide as the model: these are ", s.heads, " of ", s.head_dim,
-                            " elements, for a width of ", s.hidden));
-  if (!tied && a.llama_cpp.embedding_is_head) return only("the embedding as output matrix, and this model has its own");
-  if (tied && a.llama_cpp.head_is_own) return only("an output matrix of their own, and this model's is the embedding");
+    return only(concat_text("heads whose sizes add up to the model width: this model has ", s.heads, " of ", s.head_dim,
+                            " elements for a width of ", s.hidden));
+  if (!tied && a.llama_cpp.embedding_is_head)
+    return only("tied embeddings, but this model has a separate output matrix");
+  if (tied && a.llama_cpp.head_is_own) return only("a separate output matrix, but this model has tied embeddings");
   return {};
 }
 
@@ -311,14 +312,14 @@ void folder_to_gguf(const std::string& folder, const std::string& target, const 
       if (k->decoder) known.emplace_back(k->decoder->model_type);
     std::sort(known.begin(), known.end());
     throw Error(ErrorCode::Unsupported,
-                concat_text(document.source(), ": models of type \"", model_type, "\" are not converted"),
-                concat_text("known are ", quoted_names(known, known.size())));
+                concat_text(document.source(), ": models of type \"", model_type, "\" cannot be converted"),
+                concat_text("supported are ", quoted_names(known, known.size())));
   }
   if (const auto q = config.find("quantization_config"); q && q->is_object())
     throw Error(ErrorCode::Unsupported,
                 concat_text(document.source(), ": weights quantised as \"", q->get_string("quant_method", "unknown"),
-                            "\" are not converted"),
-                "take the model in BF16, F16 or F32; --type quantises it");
+                            "\" cannot be converted"),
+                "use the model in BF16, F16 or F32; --type quantizes it");
   const ModelSizes sizes = read_sizes_of_config(*a, config);
   GgufWriter settings(target);  // writes no file: finds settings that cannot be stored before weights are read
   write_settings(settings, *a, config, sizes);
@@ -351,7 +352,7 @@ void folder_to_gguf(const std::string& folder, const std::string& target, const 
     const std::string hf = stored_name(t.hf);
     if (t.is_output() && tied) {
       if (is_there(hf) && options.note)
-        options.note(concat_text(hf, " is left out: the settings tie it to the embedding"));
+        options.note(concat_text(hf, " is skipped: the configuration ties it to the embedding"));
       continue;
     }
     std::vector<std::string> sources;
@@ -377,7 +378,7 @@ void folder_to_gguf(const std::string& folder, const std::string& target, const 
                                      [&](std::string_view end) { return !end.empty() && name.ends_with(end); });
     if (used.find(name) == used.end() && !ignored)
       throw Error(ErrorCode::Unsupported,
-                  concat_text(files->source(), ": the tensor \"", name, "\" has no place in a model of type \"",
+                  concat_text(files->source(), ": the tensor \"", name, "\" does not belong to a model of type \"",
                               model_type, "\" with ", sizes.layers, " layers"));
   }
   const ConvertedTensor& table = tensors.front();
@@ -418,7 +419,7 @@ void folder_to_gguf(const std::string& folder, const std::string& target, const 
     for (const auto& [key, values] : numbers) out.set_floats(key, values);
     const auto note = again ? std::function<void(const std::string&)>() : options.note;
     if (!write_vocabulary(out, folder, sizes.vocab, options.pre_tokenizer, note) && note)
-      note(concat_text(folder, " has no tokenizer.json: the file will hold no vocabulary"));
+      note(concat_text(folder, " has no tokenizer.json: the file will have no vocabulary"));
   };
   write_gguf(target, conversion_key(source, tensors, options, pre_files), head_of, source, tensors, options);
 }
@@ -488,9 +489,9 @@ void write_safetensors_files(const std::string& folder, const std::string& key, 
   const std::string whole = join_path(folder, "model.safetensors");
   if (parts.size() > 1 && has_file(whole))
     throw Error(ErrorCode::InvalidArgument,
-                concat_text("\"", folder, "\" holds a model.safetensors, which would be read instead of the ",
-                            parts.size(), " files to be written"),
-                "remove it, or name another folder");
+                concat_text("\"", folder, "\" has a model.safetensors, which would be loaded instead of the ",
+                            parts.size(), " new files"),
+                "remove the file, or use another folder");
   JsonWriter index(2);
   index.begin_object().key("weight_map").begin_object();
   std::size_t told = 0;
@@ -508,7 +509,7 @@ void write_safetensors_files(const std::string& folder, const std::string& key, 
     if (done < part.size() || !commit) {
       if (done == 0) out.write(head);
       if (done > 0 && options.note)
-        options.note(concat_text("going on after ", told + done, " of ", tensors.size(), " tensors"));
+        options.note(concat_text("resuming after ", told + done, " of ", tensors.size(), " tensors"));
       convert_all(work, part, done, [&](std::span<const std::byte> bytes) {
         out.write({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
       });
@@ -541,11 +542,11 @@ void convert_to_folder(const std::string& source, const std::string& folder, con
                           file->get_int(setting("expert_count"), 0) > 0);
   if (!a)
     throw Error(ErrorCode::Unsupported, concat_text(source, ": models of architecture \"", file->architecture(),
-                                                    "\" are not converted to folders"));
+                                                    "\" cannot be converted to folders"));
   if (options.type && *options.type != GgufType::F32 && *options.type != GgufType::F16 &&
       *options.type != GgufType::BF16)
     throw Error(ErrorCode::InvalidArgument,
-                concat_text("a folder's weights are F32, F16 or BF16, not ", gguf_type_info(*options.type).name));
+                concat_text("weights in a folder must be F32, F16 or BF16, got ", gguf_type_info(*options.type).name));
   const ModelSizes sizes = read_sizes_of_gguf(*file, *a);
   std::vector<ConvertedTensor> tensors;
   std::set<std::string, std::less<>> used;
@@ -597,8 +598,8 @@ void convert_to_folder(const std::string& source, const std::string& folder, con
   for (const GgufTensor& t : file->tensors())
     if (used.find(t.name) == used.end() && t.name != "rope_freqs.weight" && !t.name.starts_with("rope_factors_"))
       throw Error(ErrorCode::Unsupported,
-                  concat_text(source, ": the tensor \"", t.name, "\" has no place in a model of type \"", a->model_type,
-                              "\" with ", sizes.layers, " layers"));
+                  concat_text(source, ": the tensor \"", t.name, "\" does not belong to a model of type \"",
+                              a->model_type, "\" with ", sizes.layers, " layers"));
   const GgufType main = tensors.front().to;
   const std::string config = config_of_gguf(*file, *a, sizes,
                                             main == GgufType::F32   ? "float32"
@@ -607,7 +608,7 @@ void convert_to_folder(const std::string& source, const std::string& folder, con
 
   std::error_code failed;
   std::filesystem::create_directories(folder, failed);
-  if (failed) fail_file(folder, "make the folder", failed.value());
+  if (failed) fail_file(folder, "create the folder", failed.value());
   const std::string key = conversion_key(*file, tensors, options, file->architecture());
   write_safetensors_files(folder, key, *file, tensors, options);
   write_file(join_path(folder, "config.json"), config);

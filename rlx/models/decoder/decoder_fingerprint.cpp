@@ -114,7 +114,7 @@ Fingerprint weights_fingerprint(const WeightLoader& loader, std::span<const std:
   std::string all;
   for (const std::string& name : names) {
     const std::optional<TensorView> view = loader.find(name);
-    if (!view) throw Error(ErrorCode::NotFound, concat_text("the weights have no '", name, "'"));
+    if (!view) throw Error(ErrorCode::NotFound, concat_text("the weights have no tensor '", name, "'"));
     all += concat_text(name, " ", dtype_name(view->dtype), " ", dims_text(view->dims), " ",
                        fingerprint_bytes(view->data, view->size_bytes), "\n");
     loader.drop_all_pages(name);

@@ -28,9 +28,9 @@ DecoderConfig read_decoder_config(const GgufFile& file) try {
     return c;
   }
   const std::vector<std::string> known = gguf_architectures();
-  keys.unsupported(
-      concat_text("\"general.architecture\" is \"", file.architecture(), "\", which is no decoder that rlx knows"),
-      concat_text("known are ", quoted_names(known, known.size())));
+  keys.unsupported(concat_text("\"general.architecture\" is \"", file.architecture(),
+                               "\", which is not a decoder that rlx supports"),
+                   concat_text("supported are ", quoted_names(known, known.size())));
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("read_decoder_config");
 }
@@ -45,7 +45,7 @@ ModelWeights gguf_weights(std::shared_ptr<const GgufFile> file) try {
     if (t->info().scheme == QuantScheme::Affine)
       throw Error(
           ErrorCode::Unsupported,
-          concat_text(f->source(), ": the tensor '", name, "' is ", t->info().name, ", which rlx does not read"),
+          concat_text(f->source(), ": the tensor '", name, "' is ", t->info().name, ", which rlx does not support"),
           "convert the file to another type, for example Q4_K or Q8_0");
     return t->info().scheme;
   };

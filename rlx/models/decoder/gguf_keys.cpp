@@ -77,21 +77,21 @@ std::vector<double> GgufKeys::layer_numbers(std::string_view key, std::size_t la
   }
   if (out.size() != layers) bad(concat_text("\"", key, "\" has ", out.size(), " entries for ", layers, " layers"));
   for (const double v : out)
-    if (!std::isfinite(v)) bad(concat_text("\"", key, "\" holds ", v, ", expected numbers"));
+    if (!std::isfinite(v)) bad(concat_text("\"", key, "\" holds ", v, ", expected finite numbers"));
   return out;
 }
 
 std::int64_t GgufKeys::table_rows(std::string_view tensor) const {
   const GgufTensor& t = file_.at(tensor);
   if (t.dims.size() != 2 || t.dims[0] < 1 || t.dims[0] > kMaxSize)
-    bad(concat_text("the tensor '", tensor, "' is no matrix"));
+    bad(concat_text("the tensor '", tensor, "' is not a matrix of a valid size"));
   return t.dims[0];
 }
 
 std::vector<double> GgufKeys::factors(std::string_view tensor, std::int64_t count) const {
   const GgufTensor& t = file_.at(tensor);
   if (t.dims.size() != 1 || t.dims[0] != count)
-    bad(concat_text("the tensor '", tensor, "' does not hold one factor for each of ", count, " pairs"));
+    bad(concat_text("the tensor '", tensor, "' must have one factor for each of ", count, " rotated pairs"));
   const Tensor values = file_.decoded(tensor);
   std::vector<double> out;
   for (std::int64_t i = 0; i < count; ++i) {

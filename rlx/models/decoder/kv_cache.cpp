@@ -20,9 +20,9 @@ KvCache::KvCache(std::int64_t sequences, std::int64_t context, std::int64_t page
   if (pages < pages_per_sequence())
     throw Error(ErrorCode::InvalidArgument,
                 concat_text(pages, " pages of ", page, " tokens cannot hold one sequence of ", context),
-                "more pages, or a smaller context");
+                "use more pages, or a smaller context");
   if (pages > (std::int64_t{1} << 31) / page - 1)
-    throw Error(ErrorCode::InvalidArgument, concat_text(pages, " pages of ", page, " tokens are too many to count"));
+    throw Error(ErrorCode::InvalidArgument, concat_text(pages, " pages of ", page, " tokens exceed 2^31 tokens"));
   lengths_.assign(static_cast<std::size_t>(sequences), 0);
   tables_.assign(lengths_.size(), KvBlockTable(page));
   pool_ = KvPagePool(pages, 0, page);
@@ -47,14 +47,14 @@ void KvCache::append(std::int64_t sequence, std::int64_t count) {
     throw Error(ErrorCode::InvalidArgument,
                 concat_text("the context is full: sequence ", sequence, " has ", length, " of ", context_,
                             " tokens and cannot take ", count, " more"),
-                "load the model with a larger context, or cut the sequence (truncate, reset)");
+                "load the model with a larger context, or shorten the sequence (truncate, reset)");
   const std::int64_t held = static_cast<std::int64_t>(tables_[s].pages().size()),
                      needed = (length + count + page_ - 1) / page_;
   if (count > 0 && length % page_ != 0 && pool_.ref_count(tables_[s].pages().back()) > 1)
     throw Error(ErrorCode::InvalidArgument,
-                concat_text("the last page of sequence ", sequence, " is shared and cannot be written behind its ",
-                            length, " tokens"),
-                concat_text("cut shared sequences to whole pages of ", page_, " tokens"));
+                concat_text("the last page of sequence ", sequence,
+                            " is shared, so no tokens can be appended after its ", length, " tokens"),
+                concat_text("truncate shared sequences to whole pages of ", page_, " tokens"));
   if (!tables_[s].reserve(pool_, length + count))
     throw Error(ErrorCode::OutOfMemory,
                 concat_text("the cache is full: sequence ", sequence, " needs ", needed - held, " more of its ", pages_,
@@ -68,11 +68,11 @@ void KvCache::adopt(std::int64_t sequence, const KvPages& held) {
   const std::size_t s = checked(sequence);
   const auto count = static_cast<std::int64_t>(pages.size());
   if (lengths_[s] != 0)
-    throw Error(ErrorCode::InvalidArgument,
-                concat_text("sequence ", sequence, " has ", lengths_[s], " tokens and cannot begin with pages"));
+    throw Error(ErrorCode::InvalidArgument, concat_text("sequence ", sequence, " has ", lengths_[s],
+                                                        " tokens, so it cannot start from shared pages"));
   if (count > context_ / page_)
     throw Error(ErrorCode::InvalidArgument,
-                concat_text(count, " pages of ", page_, " tokens are more than a context of ", context_));
+                concat_text(count, " pages of ", page_, " tokens do not fit in a context of ", context_, " tokens"));
   for (const PageId page : pages) pool_.retain(page), pool_.release(page);  // throws for a free page
   tables_[s].expect(pages.size());
   if (windows_) windows_->adopt(sequence, count * page_, held.window_first, held.window_pages);
@@ -83,8 +83,8 @@ void KvCache::adopt(std::int64_t sequence, const KvPages& held) {
 void KvCache::truncate(std::int64_t sequence, std::int64_t length) {
   const std::size_t s = checked(sequence);
   if (length < 0 || length > lengths_[s])
-    throw Error(ErrorCode::InvalidArgument,
-                concat_text("sequence ", sequence, " has ", lengths_[s], " tokens and cannot be cut to ", length));
+    throw Error(ErrorCode::InvalidArgument, concat_text("sequence ", sequence, " has ", lengths_[s],
+                                                        " tokens and cannot be truncated to ", length));
   if (windows_) windows_->truncate(sequence, length);
   tables_[s].truncate(pool_, length);
   lengths_[s] = length;
@@ -93,8 +93,8 @@ void KvCache::truncate(std::int64_t sequence, std::int64_t length) {
 std::int32_t KvCache::slot(std::int64_t sequence, std::int64_t position) const {
   const std::size_t s = checked(sequence);
   if (position < 0 || position >= lengths_[s])
-    throw Error(ErrorCode::InvalidArgument,
-                concat_text("sequence ", sequence, " has ", lengths_[s], " tokens, none at ", position));
+    throw Error(ErrorCode::InvalidArgument, concat_text("sequence ", sequence, " has ", lengths_[s],
+                                                        " tokens, but no token at position ", position));
   return static_cast<std::int32_t>(tables_[s].slot(position));
 }
 

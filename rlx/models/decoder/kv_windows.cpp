@@ -20,7 +20,8 @@ KvWindows::KvWindows(std::int64_t sequences, std::int64_t context, std::int64_t 
     : context_(context), window_(window), page_(page), pool_(0, 0, 1) {
   (void)pages_for(sequences, context, window, page, 1);  // throws for sizes out of range
   if (pages < 1 || pages > (std::int64_t{1} << 31) / page - 1)
-    refuse_window(concat_text(pages, " pages of ", page, " tokens for layers with a window cannot be counted"));
+    refuse_window(
+        concat_text(pages, " pages of ", page, " tokens for layers with sliding windows are not a valid cache"));
   sequences_.resize(static_cast<std::size_t>(sequences));
   pool_ = KvPagePool(pages, 0, page);
 } catch (const std::bad_alloc&) {
@@ -58,8 +59,8 @@ std::span<const PageId> KvWindows::table(std::int64_t sequence) const { return s
 std::int32_t KvWindows::slot(std::int64_t sequence, std::int64_t position) const {
   const Sequence& s = sequences_[checked(sequence)];
   if (position < s.first * page_ || position >= s.end() * page_)
-    refuse_window(concat_text("of layers with a window sequence ", sequence, " has the tokens [", s.first * page_, ", ",
-                              s.end() * page_, "), not ", position));
+    refuse_window(concat_text("layers with sliding windows keep the tokens [", s.first * page_, ", ", s.end() * page_,
+                              ") of sequence ", sequence, ", not token ", position));
   return static_cast<std::int32_t>(s.pages[static_cast<std::size_t>(position / page_ - s.first)] * page_ +
                                    position % page_);
 }
@@ -103,19 +104,19 @@ void KvWindows::reserve(std::span<const KvRun> run) {
   for (const KvRun& r : run) {
     const Sequence& s = sequences_[checked(r.sequence)];
     if (r.count < 1 || r.done < 0 || r.count > context_ - r.done || r.done != s.computed)
-      refuse_window(concat_text("sequence ", r.sequence, " has ", s.computed, " tokens of ", context_,
-                                " and cannot go on with ", r.count, " behind ", r.done));
+      refuse_window(concat_text("sequence ", r.sequence, " has ", s.computed, " of ", context_,
+                                " tokens, so it cannot take ", r.count, " tokens at position ", r.done));
     if (r.done % page_ != 0 && pool_.ref_count(s.pages.back()) > 1)
       refuse_window(concat_text("the last page of sequence ", r.sequence,
-                                " is shared and cannot be written behind its ", r.done, " tokens"),
-                    concat_text("cut shared sequences to whole pages of ", page_, " tokens"));
+                                " is shared, so no tokens can be appended after its ", r.done, " tokens"),
+                    concat_text("truncate shared sequences to whole pages of ", page_, " tokens"));
   }
   const std::int64_t lacking = make_room(run);
   if (lacking != 0)
     throw Error(ErrorCode::OutOfMemory,
-                concat_text("the cache of layers with a window is full: a run needs ", lacking, " more of its ",
-                            pages(), " pages"),
-                "let go of pages that are held for other texts, or run fewer tokens at a time");
+                concat_text("the KV cache of layers with sliding windows is full: a run needs ", lacking,
+                            " more of its ", pages(), " pages"),
+                "release pages of other texts, or run fewer tokens at a time");
   for (const KvRun& r : run)
     sequences_[checked(r.sequence)].pages.reserve(
         static_cast<std::size_t>(pages_in(r.done + r.count) - sequences_[checked(r.sequence)].first));
@@ -130,10 +131,11 @@ void KvWindows::adopt(std::int64_t sequence, std::int64_t tokens, std::int64_t f
   Sequence& s = sequences_[checked(sequence)];
   const auto count = static_cast<std::int64_t>(pages.size());
   if (!s.pages.empty() || s.computed != 0)
-    refuse_window(concat_text("sequence ", sequence, " has ", s.computed, " tokens and cannot begin with pages"));
+    refuse_window(
+        concat_text("sequence ", sequence, " has ", s.computed, " tokens, so it cannot start from shared pages"));
   if (tokens < 0 || tokens > context_ || first < 0 || first > first_needed(tokens) || first + count != pages_in(tokens))
-    refuse_window(concat_text(count, " pages of ", page_, " tokens from page ", first, " on do not hold what follows ",
-                              tokens, " tokens with a window of ", window_));
+    refuse_window(concat_text(count, " pages of ", page_, " tokens from page ", first, " on cannot continue ", tokens,
+                              " tokens with a window of ", window_));
   for (const PageId page : pages) pool_.retain(page), pool_.release(page);  // throws for a free page
   s.pages.assign(pages.begin(), pages.end());
   s.first = first, s.from = first * page_, s.computed = tokens;
@@ -143,13 +145,13 @@ void KvWindows::begin(std::int64_t sequence, std::int64_t tokens, std::int64_t f
   (void)checked(sequence);
   if (tokens < 0 || tokens > context_ || from < 0 || from > std::max<std::int64_t>(0, tokens - window_ + 1))
     refuse_window(concat_text("a sequence of up to ", context_, " tokens with a window of ", window_,
-                              " cannot begin with ", tokens, " whose keys are there from ", from, " on"));
+                              " cannot start with ", tokens, " whose keys begin at token ", from, " on"));
   const std::int64_t first = first_needed(std::max<std::int64_t>(0, tokens - page_)), count = pages_in(tokens) - first;
   if (count > pool_.num_free())
     for (Sequence& s : sequences_) give_back(s, s.computed);
   if (count > pool_.num_free())
     throw Error(ErrorCode::OutOfMemory,
-                concat_text("the cache of layers with a window is full: ", count, " of its ", this->pages(),
+                concat_text("the KV cache of layers with sliding windows is full: ", count, " of its ", this->pages(),
                             " pages are needed, ", pool_.num_free(), " are free"),
                 "end other sequences");
   std::vector<PageId> taken;
@@ -169,10 +171,11 @@ void KvWindows::truncate(std::int64_t sequence, std::int64_t length) {
   Sequence& s = sequences_[checked(sequence)];
   if (length >= s.computed) return;
   if (length < 0 || (length != 0 && length < shortest(sequence)))
-    refuse_window(concat_text("sequence ", sequence, " has ", s.computed,
-                              " tokens, of which layers with a window keep the last: it cannot be cut to ", length,
-                              ", but to 0 or to ", shortest(sequence), " and more"),
-                  "load the model with all keys of such layers (DecoderOptions::whole_windows), or run the text again");
+    refuse_window(
+        concat_text("sequence ", sequence, " has ", s.computed,
+                    " tokens, of which layers with sliding windows keep only the last: it cannot be truncated to ",
+                    length, ", only to 0 or to at least ", shortest(sequence)),
+        "keep all keys of such layers (DecoderOptions::whole_windows), or run the text again");
   for (const std::int64_t kept = std::max(s.first, pages_in(length)); s.end() > kept; s.pages.pop_back())
     pool_.release(s.pages.back());
   if (length == 0) {

@@ -24,7 +24,7 @@ KvPagePool::KvPagePool(std::int64_t num_pages, std::size_t bytes_per_page, std::
     refuse_pages(concat_text("a page cannot hold ", tokens_per_page, " tokens"));
   if (bytes_per_page != 0 &&
       static_cast<std::size_t>(num_pages) > std::numeric_limits<std::size_t>::max() / bytes_per_page)
-    refuse_pages(concat_text(num_pages, " pages of ", bytes_per_page, " bytes are more bytes than can be counted"));
+    refuse_pages(concat_text(num_pages, " pages of ", bytes_per_page, " bytes overflow 64 bits"));
   pages_.resize(static_cast<std::size_t>(num_pages));
   returned_.reserve(pages_.size());
 }
@@ -47,12 +47,12 @@ std::optional<PageId> KvPagePool::alloc() {
 
 const KvPagePool::Page& KvPagePool::held(PageId page) const {
   const Page& p = pages_[detail::checked_index("page", page, pages_.size())];
-  if (p.ref_count == 0) refuse_pages(concat_text("page ", page, " is free: nobody holds it"));
+  if (p.ref_count == 0) refuse_pages(concat_text("page ", page, " is free: it has no owner"));
   return p;
 }
 void KvPagePool::retain(PageId page) {
   if (held(page).ref_count == std::numeric_limits<std::int32_t>::max())
-    refuse_pages(concat_text("page ", page, " has too many holders"));
+    refuse_pages(concat_text("page ", page, " has too many owners"));
   ++pages_[static_cast<std::size_t>(page)].ref_count;
 }
 bool KvPagePool::release(PageId page) {
@@ -69,7 +69,7 @@ std::int32_t KvPagePool::ref_count(PageId page) const {
 void KvPagePool::set_filled(PageId page, std::int32_t tokens) {
   (void)held(page);
   if (tokens < 0 || tokens > tokens_per_page_)
-    refuse_pages(concat_text(tokens, " tokens cannot be written in a page of ", tokens_per_page_));
+    refuse_pages(concat_text("a page of ", tokens_per_page_, " tokens cannot hold ", tokens, " tokens"));
   pages_[static_cast<std::size_t>(page)].filled = tokens;
 }
 KvPageDescriptor KvPagePool::descriptor(PageId page) const {
@@ -82,10 +82,10 @@ std::size_t KvPagePool::page_bytes(std::int64_t tokens, std::int64_t layers, std
   std::size_t bytes = 2 * size_bytes(dtype);
   for (const std::int64_t n : {tokens, layers, kv_heads, head_dim}) {
     if (n < 0)
-      refuse_pages(
-          concat_text("a page of ", tokens, " tokens, ", layers, " layers and ", kv_heads, " heads of ", head_dim));
+      refuse_pages(concat_text("the sizes of a page must not be negative, got ", tokens, " tokens, ", layers,
+                               " layers and ", kv_heads, " heads of ", head_dim));
     if (__builtin_mul_overflow(bytes, static_cast<std::size_t>(n), &bytes))
-      refuse_pages("a page has more bytes than can be counted");
+      refuse_pages("the bytes of a page overflow 64 bits");
   }
   return bytes;
 }
@@ -101,8 +101,9 @@ bool KvBlockTable::reserve(KvPagePool& pool, std::int64_t tokens) {
 }
 std::int64_t KvBlockTable::slot(std::int64_t token) const {
   if (token < 0 || token >= capacity())
-    refuse_pages(concat_text("token ", token, " of a sequence whose pages hold ", capacity()),
-                 "reserve pages for it first");
+    refuse_pages(
+        concat_text("token ", token, " is not in the pages of the sequence, which hold ", capacity(), " tokens"),
+        "reserve pages first");
   return pages_[static_cast<std::size_t>(token / tokens_per_page_)] * tokens_per_page_ + token % tokens_per_page_;
 }
 void KvBlockTable::replace(KvPagePool& pool, std::size_t index, PageId copy) {

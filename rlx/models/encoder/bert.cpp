@@ -38,11 +38,12 @@ void check_config(const BertConfig& c, const BertGraphOptions& o) {
   if (o.sequence && (*o.sequence < 1 || *o.sequence > c.max_positions))
     throw Error(ErrorCode::InvalidArgument,
                 concat_text("the sequence must be in [1, ", c.max_positions, "], got ", *o.sequence),
-                "the position embedding ends there");
+                "the position embedding has no more rows");
   if (!is_index(o.ids))
-    throw Error(ErrorCode::InvalidArgument, concat_text("token ids are i32 or i64, not ", dtype_name(o.ids)));
+    throw Error(ErrorCode::InvalidArgument, concat_text("token ids must be i32 or i64, got ", dtype_name(o.ids)));
   if (!is_float(o.dtype))
-    throw Error(ErrorCode::InvalidArgument, concat_text("the encoder computes in floats, not ", dtype_name(o.dtype)));
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text("the dtype of the encoder must be a float dtype, got ", dtype_name(o.dtype)));
 }
 
 EncoderConfig encoder_of_bert(const BertConfig& b) {

@@ -46,7 +46,7 @@ void read_apertus(const GgufKeys& k, DecoderConfig& c) {
 
 void write_apertus(SettingsWriter& out) {
   if (!present(out.config(), "rope_parameters") && !present(out.config(), "rope_scaling"))
-    SettingsWriter::refuse("the rope scaling that a file without \"rope_parameters\" means");
+    SettingsWriter::refuse("the default rope scaling of a file without \"rope_parameters\"");
 }
 
 // clang-format off

@@ -44,10 +44,10 @@ void read_deepseek_v2(const ConfigKeys& k, DecoderConfig& c) {
     if (m.experts % m.groups)
       k.bad(concat_text("\"n_routed_experts\" ", m.experts, " is not a multiple of \"n_group\" ", m.groups));
     if (m.used > m.used_groups * (m.experts / m.groups))
-      k.bad(concat_text("\"num_experts_per_tok\" is ", m.used, ", but the groups chosen have ",
+      k.bad(concat_text("\"num_experts_per_tok\" is ", m.used, ", but the selected groups have ",
                         m.used_groups * (m.experts / m.groups), " experts"));
   } else if (method != "greedy" && method != "gready") {
-    k.unsupported(concat_text("\"topk_method\" is \"", method, "\""), "known are greedy and group_limited_greedy");
+    k.unsupported(concat_text("\"topk_method\" is \"", method, "\""), "supported are greedy and group_limited_greedy");
   }
   c.moe = m;
   n.router = "mlp.gate";
@@ -81,7 +81,8 @@ void read_deepseek2(const GgufKeys& k, DecoderConfig& c) {
   a.nope_dim = c.head_dim - a.rope_dim;
   a.v_dim = k.size(split ? "attention.value_length_mla" : "attention.value_length");
   if (a.nope_dim < 1 || a.rope_dim % 2)
-    k.bad(concat_text("of heads of ", c.head_dim, " elements ", a.rope_dim, " would be rotated"));
+    k.bad(concat_text("rope rotates ", a.rope_dim, " elements of heads of ", c.head_dim,
+                      ", expected an even number below the head size"));
   c.mla = a;
   c.names = gguf_names();
   DecoderNames& n = c.names;
@@ -107,8 +108,8 @@ void read_deepseek2(const GgufKeys& k, DecoderConfig& c) {
   c.ropes = {rope};
   if (!k.has("expert_count") || k.size("expert_count", 4096, 0) == 0) return;
   if (k.size_or("expert_gating_func", 1, 0) > 1)
-    k.unsupported("its experts are not chosen by softmax", "DeepSeek-V3 and what is built like it is not built");
-  if (k.size_or("expert_group_count", 1) != 1) k.unsupported("its experts are chosen by groups");
+    k.unsupported("its experts are not selected by softmax", "DeepSeek-V3 and models like it are not supported");
+  if (k.size_or("expert_group_count", 1) != 1) k.unsupported("its experts are selected by groups");
   MoeSpec m = read_experts(k);
   m.shared_ff_size = m.ff_size * k.size_or("expert_shared_count", 0, 0);
   m.normalize = k.flag("expert_weights_norm", false);
@@ -163,9 +164,9 @@ void write_deepseek_config(ConfigWriter& out) {
   out.settings(), out.flags();
   const GgufFile& file = out.file();
   if (file.get_int(out.key("expert_gating_func"), 1) != 1)
-    out.unsupported("experts that are not chosen by softmax (DeepSeek-V3) are not converted");
+    out.unsupported("experts that are not selected by softmax (DeepSeek-V3) are not supported");
   for (const char* groups : {"expert_group_count", "expert_group_used_count"})
-    if (file.get_int(out.key(groups), 1) != 1) out.unsupported("experts in groups are not converted");
+    if (file.get_int(out.key(groups), 1) != 1) out.unsupported("experts in groups are not supported");
   out.member("num_key_value_heads", out.sizes().heads);
   out.member("qk_nope_head_dim", out.sizes().nope_dim), out.member("v_head_dim", out.sizes().v_dim);
   out.member("norm_topk_prob", file.get_bool(out.key("expert_weights_norm"), false));

@@ -33,7 +33,7 @@ void check_gemma_scale(SettingsWriter& out, std::int64_t layers_of_largest) {
   const ModelSizes& s = out.sizes();
   if (scalar != (s.layers == layers_of_largest ? s.hidden / s.heads : s.head_dim))
     throw Error(ErrorCode::Unsupported, concat_text("config.json: \"query_pre_attn_scalar\" is ", scalar,
-                                                    ", which a GGUF file of ", out.family().gguf, " cannot say"));
+                                                    ", which a GGUF file of ", out.family().gguf, " cannot store"));
 }
 void write_gemma_scale(ConfigWriter& out, std::int64_t layers_of_largest) {
   const ModelSizes& s = out.sizes();

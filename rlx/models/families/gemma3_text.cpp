@@ -47,7 +47,7 @@ void write_gemma3(SettingsWriter& out) {
   check_gemma_scale(out, 62), out.check_window_pattern(6);
   const auto local = rope_parameters(out.config(), "sliding_attention");
   if (local && local->find("rope_type") && rope_type(*local) != "default")
-    SettingsWriter::refuse("a rope scaling of layers with a window");
+    SettingsWriter::refuse("a rope scaling of layers with sliding windows");
 }
 void write_gemma3_config(ConfigWriter& out) {
   out.settings();

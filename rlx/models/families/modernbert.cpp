@@ -51,7 +51,7 @@ void read_modernbert(const ConfigKeys& k, EncoderConfig& c) {
   n.others = {"head.", "decoder.", "classifier."};
   const std::string pooling = k.text("classifier_pooling", "cls");
   if (pooling != "cls" && pooling != "mean")
-    k.unsupported(concat_text("\"classifier_pooling\" is \"", pooling, "\""), "known are cls and mean");
+    k.unsupported(concat_text("\"classifier_pooling\" is \"", pooling, "\""), "supported are cls and mean");
   ClassifierSpec s{.labels = label_count(k), .dense = "head.dense", .norm = "head.norm", .out = "classifier"};
   s.pooling = pooling == "cls" ? Pooling::Cls : Pooling::Mean;
   s.dense_bias = k.flag("classifier_bias", false), s.norm_bias = c.norm_bias;

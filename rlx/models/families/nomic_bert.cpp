@@ -39,8 +39,8 @@ void read_newer_nomic_bert(const ConfigKeys& k, EncoderConfig& c) {
 void read_nomic_bert(const ConfigKeys& k, EncoderConfig& c) {
   refuse_flags(k, {"prenorm", "parallel_block", "use_rms_norm", "causal", "scale_attn_by_inverse_layer_idx"});
   for (const std::string_view key : {"rotary_scaling_factor", "rotary_emb_scale_base"})
-    if (k.has(key)) k.unsupported(concat_text("\"", key, "\" is given"), "plain rotary positions alone are built");
-  if (k.size_or("num_experts", 0, 0) > 0) k.unsupported("\"num_experts\" is given", "dense layers alone are built");
+    if (k.has(key)) k.unsupported(concat_text("\"", key, "\" is given"), "only plain rotary positions are supported");
+  if (k.size_or("num_experts", 0, 0) > 0) k.unsupported("\"num_experts\" is given", "only dense layers are supported");
   c.vocab_size = k.size("vocab_size");
   const std::int64_t multiple = k.size_or("pad_vocab_size_multiple", 1);
   c.vocab_size = (c.vocab_size + multiple - 1) / multiple * multiple;
@@ -63,7 +63,7 @@ void read_nomic_bert(const ConfigKeys& k, EncoderConfig& c) {
     rope.rotated = static_cast<std::int64_t>(static_cast<double>(c.head_dim) * fraction);
     if (rope.rotated < 2 || rope.rotated % 2 || rope.rotated > c.head_dim)
       k.bad(concat_text("\"rotary_emb_fraction\" ", fraction, " of a head of ", c.head_dim,
-                        " is no even number of elements"));
+                        " is not an even number of elements"));
     if (k.flag("rotary_emb_interleaved", false)) rope.pairing = RopePairing::Interleaved;
     c.ropes = {rope};
     for (EncoderLayer& layer : c.layers) layer.rope = 0;

@@ -43,7 +43,7 @@ void write_smollm3(SettingsWriter& out) {
     same = true;
     for (std::size_t i = 0; i < all.size(); ++i) same &= (all[i].as_int("no_rope_layers") != 0) == ((i + 1) % 4 != 0);
   }
-  if (!same) SettingsWriter::refuse("that other layers than every 4th are not rotated");
+  if (!same) SettingsWriter::refuse("a rope pattern other than no rope in every 4th layer");
 }
 void write_smollm3_config(ConfigWriter& out) {
   out.settings(), out.heads(), out.flags();

@@ -402,7 +402,8 @@ constinit const OpDef ops::Attention::def{
     .kind = kind,
     .name = "attention",
     .what =
-        "softmax(mask(softcap(q k^T * scale))) v per head, by lengths, with sinks; and the log of the softmax's sums.",
+        "softmax(mask(softcap(q k^T * scale))) v for each head, with lengths and sinks; and the log-sum-exp of the "
+        "scores.",
     .inputs = inputs("q", "k", "v", maybe("mask"), maybe("kv_len"), maybe("q_len"), maybe("sinks"))
                   .masked_by<&ops::Attention::present>()
                   .told_by(3, mask_present<ops::Attention, 3>),
@@ -423,7 +424,7 @@ constinit const OpDef ops::Attention::def{
 constinit const OpDef ops::AttentionBackward::def{
     .kind = kind,
     .name = "attention_backward",
-    .what = "The cotangents of attention: dq, dk, dv and, of a bias mask, dmask, of sinks dsinks.",
+    .what = "The cotangents of attention: dq, dk, dv, dmask for a bias mask, and dsinks for sinks.",
     .inputs = inputs("q", "k", "v", "dy", maybe("mask"), maybe("kv_len"), maybe("q_len"), maybe("sinks"), maybe("dlse"))
                   .masked_by<&ops::AttentionBackward::present>()
                   .told_by(4, mask_present<ops::AttentionBackward, 4>),

@@ -27,9 +27,9 @@ std::optional<Diagnostic> check_attention_attrs(const InferContext& c, const Att
     return c.attr_error("softcap must be a finite number > 0, got ", *s.softcap);
   const DType t = c.input(0).dtype();
   if (s.scale && !held_beside(t, *s.scale))
-    return c.attr_error("scale ", *s.scale, " is infinite or 0 in the f32 that scores are computed in");
+    return c.attr_error("scale ", *s.scale, " becomes infinite or 0 in f32, in which scores are computed");
   if (s.softcap && !held_beside(t, *s.softcap))
-    return c.attr_error("softcap ", *s.softcap, " is infinite or 0 in the f32 that scores are computed in");
+    return c.attr_error("softcap ", *s.softcap, " becomes infinite or 0 in f32, in which scores are computed");
   return std::nullopt;
 }
 
@@ -55,7 +55,7 @@ std::optional<Diagnostic> check_attention_mask(const InferContext& c, const Atte
   Diagnostic d = c.error("the mask ", mask, " must broadcast to [B, H, S_q, S_k] = ", dims_text(full));
   // The most common mistake: a mask with a row of keys for each batch entry.
   if (mask.rank() == 2 && mask.dim(0) == batch && mask.dim(1) == keys)
-    d.hint = concat_text("a mask of rank 2 is [S_q, S_k]; write one of keys as g.reshape(mask, ",
+    d.hint = concat_text("a mask of rank 2 must be [S_q, S_k]; give a mask of keys as g.reshape(mask, ",
                          dims_text({batch, 1, 1, keys}), ")");
   return d;
 }
@@ -88,16 +88,16 @@ std::optional<Diagnostic> check_attention(const InferContext& c, const Attention
             ? x.dim(2) == Dim(heads) * Dim(depth)
             : x.dim(3).is_static(depth) && x.dim(s.layout == HeadLayout::HeadsFirst ? 1 : 2).is_static(heads);
     if (!fits)
-      return c.error(kNames[i], " ", x, " does not hold ", heads, " heads of ", depth, " elements in layout ",
+      return c.error(kNames[i], " ", x, " cannot be split into ", heads, " heads of ", depth, " elements in layout ",
                      enum_name(s.layout));
     if (!(x.dim(0) == c.input(0).dim(0)))
-      return c.error(kNames[i], " ", x, " and q ", c.input(0), " differ in their batch");
+      return c.error(kNames[i], " ", x, " and q ", c.input(0), " differ in the batch dimension");
   }
   const int axis = sequence_axis(s.layout);
   const Shape& q = c.input(0);
   const Dim &batch = q.dim(0), &keys = c.input(1).dim(axis);
   if (!(keys == c.input(2).dim(axis)))
-    return c.error("k ", c.input(1), " and v ", c.input(2), " must have as many rows");
+    return c.error("k ", c.input(1), " and v ", c.input(2), " must have the same number of rows");
   for (const char* name : {"kv_len", "q_len"})
     if (c.has(name))
       if (auto e = check_lengths(c, name, c.input(name), batch)) return e;

@@ -42,9 +42,8 @@ struct LlamaDecoderBlockRules {
         return c.dtype_error(o.name, " must be ", dtype_name(x.dtype()), " as x, got ", c.input(o.name));
       if (auto e = check_dims(c, c.index(o.name), o.name, o.dims)) return e;
     }
-    if (c.has("k_cache") != c.has("v_cache")) return c.error("k_cache and v_cache come together");
-    if (c.has("start") && !c.has("k_cache"))
-      return c.error("start says where new keys go in k_cache, which is missing");
+    if (c.has("k_cache") != c.has("v_cache")) return c.error("k_cache and v_cache must be given together");
+    if (c.has("start") && !c.has("k_cache")) return c.error("start is a position in k_cache, but k_cache is missing");
     if (!c.has("k_cache")) return std::nullopt;
     const Shape &k = c.input("k_cache"), &v = c.input("v_cache");
     const Dim& rows = k.rank() == 3 ? k.dim(1) : keys;
@@ -56,7 +55,7 @@ struct LlamaDecoderBlockRules {
     if (const Shape& start = c.input("start"); start.rank() != 0 || start.dtype() != DType::I32)
       return c.error("start must be an i32 scalar, got ", start);
     if (rows.is_static() && x.dim(1).is_static() && x.dim(1).value() > rows.value())
-      return c.error("the ", x.dim(1), " new rows do not fit into the ", rows, " of k_cache ", k);
+      return c.error("the ", x.dim(1), " new rows do not fit in the ", rows, " rows of k_cache ", k);
     return std::nullopt;
   }
   static Result<Shapes> infer(const InferContext& c) {
@@ -184,7 +183,7 @@ struct LlamaDecoderBlockRules {
 constinit const OpDef ops::LlamaDecoderBlock::def{
     .kind = kind,
     .name = "llama_decoder_block",
-    .what = "Llama's pre-norm decoder layer, with biases, norms of heads and caches where they are given.",
+    .what = "Llama's pre-norm decoder layer, with optional biases, norms of q and k, and KV caches.",
     .inputs =
         inputs("x", "ln1_gamma", "w_q", "w_k", "w_v", "w_o", "ln2_gamma", "w_gate", "w_up", "w_down", "cos", "sin",
                maybe("mask"), maybe("ln1_beta"), maybe("ln2_beta"), maybe("q_norm"), maybe("k_norm"), maybe("b_q"),

@@ -95,7 +95,7 @@ struct FusedAttentionBlockRules {
 constinit const OpDef ops::FusedAttentionBlock::def{
     .kind = kind,
     .name = "fused_attention_block",
-    .what = "Joined projection of q, k and v, attention, output projection.",
+    .what = "The joined projection of q, k and v, attention, and the output projection.",
     .inputs = inputs("x", "w_qkv", "w_out", maybe("b_qkv"), maybe("b_out"), maybe("mask"), maybe("cos"), maybe("sin"))
                   .present_when(FusedAttentionBlockRules::present),
     .attrs = FusedAttentionBlockRules::attrs,

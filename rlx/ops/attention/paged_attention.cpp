@@ -60,13 +60,14 @@ struct PagedAttentionRules {
     const QuantScheme scheme = c.op<ops::PagedAttention>().pool_scheme;
     const bool blocks = is_block_scheme(scheme);
     if (!blocks && scheme != QuantScheme::Affine)
-      return c.attr_error("the pools cannot hold ", enum_name(scheme), ", which is no scheme of blocks");
+      return c.attr_error("the pools cannot hold ", enum_name(scheme), ", which is not a block scheme");
     if (blocks && k.dtype() != DType::U8) return c.dtype_error("k_pool must be u8 of ", enum_name(scheme), ", got ", k);
     if (!blocks && !is_float(k.dtype())) return c.dtype_error("k_pool must be float, got ", k);
     if (auto e = c.check_same_dtype(1, 3)) return *e;
     for (const std::int64_t dim : {s.head_dim, s.v_head_dim})
       if (blocks && dim % block_layout(scheme).elements != 0)
-        return c.attr_error("heads of ", dim, " elements do not fit into blocks of ", block_layout(scheme).elements);
+        return c.attr_error("heads of ", dim, " elements cannot be divided into blocks of ",
+                            block_layout(scheme).elements);
     const std::int64_t k_row = row_of(scheme, s.head_dim), v_row = row_of(scheme, s.v_head_dim);
     if (q.rank() != 3 || !q.dim(1).is_static(s.num_heads) || !q.dim(2).is_static(s.head_dim))
       return c.error("q must be [T, ", s.num_heads, ", ", s.head_dim, "], got ", q);
@@ -92,8 +93,8 @@ struct PagedAttentionRules {
         return c.dtype_error("the ", enum_name(s.mask), " mask must be ",
                              s.mask == MaskKind::Bias ? "float" : "Bool or float", ", got ", m);
       if (m.rank() != 2 || !(m.dim(0) == q.dim(0)) || m.dim(1).is_static(0))
-        return c.error("the mask must be [", q.dim(0), ", W], a row for each token over its request's new tokens, got ",
-                       m);
+        return c.error("the mask must be [", q.dim(0),
+                       ", W], one row for each token over the new tokens of its request, got ", m);
     }
     return make_shapes(Shape({q.dim(0), s.num_heads, s.v_head_dim}, q.dtype()),
                        Shape({q.dim(0), s.num_heads}, accumulator_dtype(q.dtype())));

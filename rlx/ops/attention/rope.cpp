@@ -102,11 +102,11 @@ struct RopeRules {
     if (x.rank() != rank) return c.error("x must have rank ", rank, " in layout ", enum_name(op.layout), ", got ", x);
     if (op.layout == HeadLayout::Merged) {
       if (!exact_div(x.dim(2), Dim(op.head_dim)))
-        return c.error("x ", x, " does not hold heads of ", op.head_dim, " elements");
+        return c.error("x ", x, " cannot be split into heads of ", op.head_dim, " elements");
     } else if (!x.dim(3).is_static(op.head_dim)) {
       return c.error("the last dimension of x ", x, " must be head_dim ", op.head_dim);
     }
-    if (!(cos == sin)) return c.error("cos ", cos, " and sin ", sin, " must have one shape");
+    if (!(cos == sin)) return c.error("cos ", cos, " and sin ", sin, " must have the same shape");
     if (cos.rank() != 2 && cos.rank() != 3) return c.error("cos and sin must be [S, T] or [B, S, T], got ", cos);
     const Dim &seq = x.dim(RopeAxes(op.layout).sequence), &rows = cos.dim(-2), &width = cos.dim(-1);
     if (c.has("positions")) {
@@ -120,7 +120,7 @@ struct RopeRules {
     if (!c.has("positions") && !(rows == seq) && !longer)
       return c.error("cos and sin ", cos, " must have a row for each of the ", seq, " positions of x ", x);
     if (!width.is_static() || width.value() < op.n_rot / 2)
-      return c.error("rows of cos and sin ", cos, " must hold n_rot / 2 = ", op.n_rot / 2, " values");
+      return c.error("rows of cos and sin ", cos, " must have at least n_rot / 2 = ", op.n_rot / 2, " values");
     if (cos.rank() == 3 && !(cos.dim(0) == x.dim(0)) && !cos.dim(0).is_static(1))
       return c.error("cos and sin ", cos, " must have the batch of x ", x, " or 1");
     return make_shapes(x);
@@ -261,7 +261,7 @@ struct RopeRules {
 constinit const OpDef ops::Rope::def{
     .kind = kind,
     .name = "rope",
-    .what = "Rotary position: pairs of elements of each head rotated by the angle of their row.",
+    .what = "Rotary position embedding: pairs of elements of each head, rotated by the angle of their position.",
     .inputs = inputs("x", "cos", "sin", maybe("positions")).masked_by<&ops::Rope::present>(),
     .attrs = RopeRules::attrs,
     .level = Level::Mir,

@@ -35,8 +35,7 @@ struct CallRules {
     const Shapes operands = c.inputs();
     Result<Shapes> results = infer_body(c, *op.body, operands, "the body");
     if (!results) return results;
-    if (op.forward && !op.backward)
-      return c.attr_error("has a forward body, but no backward body that reads its residuals");
+    if (op.forward && !op.backward) return c.attr_error("has a forward body, but no backward body");
     Shapes residuals = joined(operands, *results);
     if (op.forward) {
       const Result<Shapes> given = infer_body(c, *op.forward, operands, "forward");
@@ -81,8 +80,8 @@ struct CallRules {
       wanted = inexact_of(output_shapes(*op.body));
     } else if (op.backward) {
       throw Error(ErrorCode::Unsupported,
-                  concat_text("jvp: '", op.body->name(), "' has a backward body of its own, but no jvp body"),
-                  "give custom_fn a jvp too, or use reverse mode");
+                  concat_text("jvp: '", op.body->name(), "' has a custom backward body, but no jvp body"),
+                  "give custom_fn a jvp body too, or use reverse mode");
     } else {
       for (int i = 0; i < c.num_inputs(); ++i) {
         moving.push_back(c.has_tangent(i));
@@ -232,24 +231,25 @@ struct CallRules {
 
 }  // namespace
 
-constinit const OpDef ops::Call::def{.kind = kind,
-                                     .name = "call",
-                                     .what = "A named body: a function, a checkpoint, or one with its own derivatives.",
-                                     .inputs = variadic_inputs("x", 0),
-                                     .attrs = CallRules::attrs,
-                                     .level = Level::Mir,
-                                     .leaf = LeafKind::None,
-                                     .elementwise = ElementwiseKind::No,
-                                     .view = ViewKind::None,
-                                     .precision = PrecisionCategory::Stated,
-                                     .infer = CallRules::infer,
-                                     .decompose = CallRules::decompose,
-                                     .vjp = CallRules::vjp,
-                                     .jvp = CallRules::jvp,
-                                     .batch = CallRules::batch,
-                                     .reference = CallRules::reference,
-                                     .cost = CallRules::cost,
-                                     .augment = CallRules::augment,
-                                     .bodies = BodyKind::Programs};
+constinit const OpDef ops::Call::def{
+    .kind = kind,
+    .name = "call",
+    .what = "A named body: a function, a checkpoint, or a function with custom derivatives.",
+    .inputs = variadic_inputs("x", 0),
+    .attrs = CallRules::attrs,
+    .level = Level::Mir,
+    .leaf = LeafKind::None,
+    .elementwise = ElementwiseKind::No,
+    .view = ViewKind::None,
+    .precision = PrecisionCategory::Stated,
+    .infer = CallRules::infer,
+    .decompose = CallRules::decompose,
+    .vjp = CallRules::vjp,
+    .jvp = CallRules::jvp,
+    .batch = CallRules::batch,
+    .reference = CallRules::reference,
+    .cost = CallRules::cost,
+    .augment = CallRules::augment,
+    .bodies = BodyKind::Programs};
 
 }  // namespace rlx

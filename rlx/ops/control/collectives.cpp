@@ -14,18 +14,18 @@ namespace {
 std::optional<Diagnostic> check_group(const InferContext& c, const std::string& axes, std::int64_t ranks) {
   const bool empty_name = axes.empty() || axes.front() == ',' || axes.back() == ',' || axes.find(",,") != axes.npos;
   if (empty_name)
-    return c.attr_error("mesh_axes is \"", axes, "\"; name axes of the mesh, as \"data\" or \"data,model\"");
-  if (ranks < 1) return c.attr_error("runs on ", ranks, " ranks");
+    return c.attr_error("mesh_axes is \"", axes, "\"; list axes of the mesh, such as \"data\" or \"data,model\"");
+  if (ranks < 1) return c.attr_error("the number of ranks must be at least 1, got ", ranks);
   return std::nullopt;
 }
 
 std::optional<Diagnostic> check_reduced(const InferContext& c, ReduceKind fn, const Shape& x) {
   const DType t = x.dtype();
-  if (t == DType::Bool || is_storage_only(t)) return c.dtype_error("does not reduce ", dtype_name(t));
+  if (t == DType::Bool || is_storage_only(t)) return c.dtype_error("cannot reduce ", dtype_name(t));
   const bool extreme = fn == ReduceKind::Max || fn == ReduceKind::Min;
   if (extreme && is_complex(t)) return c.dtype_error("complex values have no order");
   if (fn == ReduceKind::Mean && !is_inexact(t))
-    return c.dtype_error("the mean of ", dtype_name(t), " is no ", dtype_name(t));
+    return c.dtype_error("the mean needs a float or complex dtype, got ", dtype_name(t));
   return std::nullopt;
 }
 
@@ -39,15 +39,16 @@ Shape with_extent(const Shape& x, std::int64_t axis, Dim extent) {
 Result<Shape> part_of(const InferContext& c, const Shape& x, std::int64_t axis, std::int64_t ranks) {
   const Dim& d = x.dim(static_cast<int>(axis));
   if (!mod(d, Dim(ranks)).is_static(0))
-    return c.error("axis ", axis, " of ", x, " is not known to be a multiple of ", ranks, " ranks");
+    return c.error("axis ", axis, " of ", x, " must be a multiple of ", ranks, " ranks");
   return with_extent(x, axis, floordiv(d, Dim(ranks)));
 }
 
 void one_rank(const OpBox& op, const std::string& axes, std::int64_t ranks) {
   if (ranks == 1) return;
-  throw Error(ErrorCode::Unsupported,
-              concat_text(op_text_name(op), " over '", axes, "' takes ", ranks, " ranks, the reference rules run one"),
-              "run it on a device with a communicator, or build it for a mesh of one rank");
+  throw Error(
+      ErrorCode::Unsupported,
+      concat_text(op_text_name(op), " over '", axes, "' needs ", ranks, " ranks, but the reference rules run one"),
+      "run it on a device with a communicator, or build it for a mesh of one rank");
 }
 
 template <class Op>
@@ -72,7 +73,7 @@ struct AllReduceRules {
   }
   [[noreturn]] static void no_derivative(const ops::AllReduce& op) {
     throw Error(ErrorCode::Unsupported, concat_text("all_reduce ", enum_name(op.fn), " has no derivative"),
-                "sum the logarithms, or keep it off the path with stop_gradient");
+                "sum logarithms instead, or exclude the op with stop_gradient");
   }
   // 1 where the operand equals the extremum, and the number of ranks that have it.
   struct Extreme {
@@ -152,7 +153,7 @@ struct ReduceScatterRules {
     const auto& op = c.op<ops::ReduceScatter>();
     if (auto bad = check_group(c, op.mesh_axes, op.ranks)) return *bad;
     if (auto bad = c.check_axis(op.axis, c.input(0))) return *bad;
-    if (!linear(op.fn)) return c.attr_error("its fn is ", enum_name(op.fn), "; it is sum or mean");
+    if (!linear(op.fn)) return c.attr_error("fn must be sum or mean, got ", enum_name(op.fn));
     if (auto bad = check_reduced(c, op.fn, c.input(0))) return *bad;
     Result<Shape> part = part_of(c, c.input(0), op.axis, op.ranks);
     if (!part) return part.error();
@@ -211,12 +212,13 @@ struct PermuteRules {
     const auto& op = c.op<ops::Permute>();
     if (auto bad = check_group(c, op.mesh_axes, op.ranks)) return *bad;
     if (op.pairs.size() % 2 != 0)
-      return c.attr_error("its pairs are ", op.pairs.size(), " numbers: source, target, ..");
+      return c.attr_error("pairs must be an even count of numbers (source, target, ..), got ", op.pairs.size());
     for (std::size_t side : {0U, 1U}) {
       std::vector<std::int64_t> seen;
       for (std::size_t k = side; k < op.pairs.size(); k += 2) {
         const std::int64_t rank = op.pairs[k];
-        if (rank < 0 || rank >= op.ranks) return c.attr_error("names rank ", rank, " of ", op.ranks);
+        if (rank < 0 || rank >= op.ranks)
+          return c.attr_error("pairs has rank ", rank, ", but ranks must be in [0, ", op.ranks, ")");
         seen.push_back(rank);
       }
       std::sort(seen.begin(), seen.end());
@@ -295,8 +297,9 @@ constinit const OpDef ops::AllReduce::def{.kind = kind,
   }
 RLX_COLLECTIVE(AllGather, "all_gather", "The values of all ranks of mesh axes, joined along an axis.", DataMovement,
                copy_of_one_rank<ops::AllGather>);
-RLX_COLLECTIVE(ReduceScatter, "reduce_scatter", "This rank's part of values reduced over the ranks of mesh axes.",
-               Reduction, copy_of_one_rank<ops::ReduceScatter>);
+RLX_COLLECTIVE(ReduceScatter, "reduce_scatter",
+               "The part of this rank of values that are reduced over the ranks of mesh axes.", Reduction,
+               copy_of_one_rank<ops::ReduceScatter>);
 RLX_COLLECTIVE(AllToAll, "all_to_all", "Parts along one axis sent to the ranks, joined along another.", DataMovement,
                copy_of_one_rank<ops::AllToAll>);
 RLX_COLLECTIVE(Permute, "permute", "The value of another rank, or zeros.", DataMovement, PermuteRules::reference);

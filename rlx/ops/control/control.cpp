@@ -102,7 +102,7 @@ Graph permuted(const Graph& body, const std::vector<std::size_t>& inputs, const 
   Graph out = like_body(body);
   out.reserve(body.num_nodes());
   const std::vector<NodeId> leaves = body.leaves(OpKind::Input);
-  check(inputs.size() == leaves.size(), "every input of a permuted body is named once");
+  check(inputs.size() == leaves.size(), "the permutation lists every input of the body once");
   std::vector<NodeId> map(body.num_nodes());
   for (std::size_t k : inputs) map[leaves[k].index] = out.add_node(Node(body.node(leaves[k])));
   for (std::uint32_t i = 0; i < body.num_nodes(); ++i) {

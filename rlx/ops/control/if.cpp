@@ -28,10 +28,10 @@ struct IfNotes {
 struct IfRules {
   static Result<Shapes> infer(const InferContext& c) {
     const auto& op = c.op<ops::If>();
-    if (c.num_inputs() < 1) return c.attr_error("takes pred, then the operands of the branches");
+    if (c.num_inputs() < 1) return c.attr_error("needs pred as its first operand");
     if (!(c.input(0) == Shape({}, DType::Bool))) {
-      Diagnostic d = c.error("pred is ", c.input(0), ", not a Bool scalar");
-      d.hint = "compare, or reduce, to one Bool; where(cond, a, b) chooses element by element";
+      Diagnostic d = c.error("pred must be a Bool scalar, got ", c.input(0));
+      d.hint = "compare or reduce to one Bool; use where(cond, a, b) to choose element by element";
       return d;
     }
     Shapes operands = c.inputs();
@@ -40,10 +40,11 @@ struct IfRules {
     if (!yes) return yes;
     Result<Shapes> no = infer_body(c, *op.otherwise, operands, "else");
     if (!no) return no;
-    if (yes->size() != no->size()) return c.error("then gives ", yes->size(), " values, else ", no->size());
+    if (yes->size() != no->size())
+      return c.error("the branch then returns ", yes->size(), " values, but else returns ", no->size());
     for (std::size_t r = 0; r < yes->size(); ++r)
       if (!((*yes)[r] == (*no)[r]))
-        return c.error("value ", r, " is ", (*yes)[r], " from then and ", (*no)[r], " from else");
+        return c.error("result ", r, " is ", (*yes)[r], " in the branch then, but ", (*no)[r], " in else");
     return yes;
   }
 
@@ -167,9 +168,8 @@ struct IfRules {
     Exprs operands = c_operands(c);
     if (c.is_batched(0)) {
       if (is_ordered(c.box()))
-        throw Error(ErrorCode::Unsupported,
-                    "vmap: a branch holds an ordered op, which only the examples that take it may run",
-                    "take the op out of the branch, or decide the branch for the whole batch");
+        throw Error(ErrorCode::Unsupported, "vmap: a branch has an ordered op, which cannot run for only some examples",
+                    "move the op out of the branch, or use the same pred for the whole batch");
       const Exprs inputs(operands.begin() + 1, operands.end());
       const Exprs yes = inline_body(g, body_vmap(*op.then, batched, c.batch_size(), all), inputs);
       const Exprs no = inline_body(g, body_vmap(*op.otherwise, batched, c.batch_size(), all), inputs);
@@ -192,7 +192,7 @@ struct IfRules {
 
 constinit const OpDef ops::If::def{.kind = kind,
                                    .name = "if",
-                                   .what = "One of two bodies runs, by a Bool scalar.",
+                                   .what = "Runs one of two bodies, selected by a Bool scalar.",
                                    .inputs = InputSpec{{"pred", "operand"}, 2, 1, true},
                                    .attrs = IfRules::attrs,
                                    .level = Level::Mir,
@@ -201,7 +201,7 @@ constinit const OpDef ops::If::def{.kind = kind,
                                    .view = ViewKind::None,
                                    .precision = PrecisionCategory::Stated,
                                    .infer = IfRules::infer,
-                                   .decompose = none("one branch alone may run"),
+                                   .decompose = none("only one branch may run"),
                                    .vjp = IfRules::vjp,
                                    .jvp = IfRules::jvp,
                                    .batch = IfRules::batch,

@@ -33,22 +33,23 @@ struct BarrierRules {
 
 }  // namespace
 
-constinit const OpDef ops::OptimizationBarrier::def{.kind = kind,
-                                                    .name = "optimization_barrier",
-                                                    .what = "Its operands; nothing is merged or moved across it.",
-                                                    .inputs = variadic_inputs("x"),
-                                                    .attrs = {},
-                                                    .level = Level::Mir,
-                                                    .leaf = LeafKind::None,
-                                                    .elementwise = ElementwiseKind::No,
-                                                    .view = ViewKind::None,
-                                                    .precision = PrecisionCategory::Stated,
-                                                    .infer = BarrierRules::infer,
-                                                    .decompose = none("legalisation makes a view of each operand"),
-                                                    .vjp = BarrierRules::vjp,
-                                                    .jvp = BarrierRules::jvp,
-                                                    .batch = BarrierRules::batch,
-                                                    .reference = BarrierRules::reference,
-                                                    .cost = no_cost};
+constinit const OpDef ops::OptimizationBarrier::def{
+    .kind = kind,
+    .name = "optimization_barrier",
+    .what = "Returns its operands; the compiler merges or moves nothing across it.",
+    .inputs = variadic_inputs("x"),
+    .attrs = {},
+    .level = Level::Mir,
+    .leaf = LeafKind::None,
+    .elementwise = ElementwiseKind::No,
+    .view = ViewKind::None,
+    .precision = PrecisionCategory::Stated,
+    .infer = BarrierRules::infer,
+    .decompose = none("legalisation makes a view of each operand"),
+    .vjp = BarrierRules::vjp,
+    .jvp = BarrierRules::jvp,
+    .batch = BarrierRules::batch,
+    .reference = BarrierRules::reference,
+    .cost = no_cost};
 
 }  // namespace rlx

@@ -10,11 +10,11 @@ struct ScanRules {
   static Result<Shapes> infer(const InferContext& c) {
     const auto& op = c.op<ops::Scan>();
     const std::int64_t n = c.num_inputs();
-    if (op.length.size() != 1) return c.attr_error("its length is one dimension, not ", dims_text(op.length));
+    if (op.length.size() != 1) return c.attr_error("length must be one dimension, got ", dims_text(op.length));
     const Dim& length = op.length[0];
-    if (c.negative(length)) return c.attr_error("its length is ", length);
+    if (c.negative(length)) return c.attr_error("length must not be negative, got ", length);
     if (op.invariants < 0 || op.carries < 0 || op.invariants > n || op.carries > n - op.invariants)
-      return c.attr_error("takes ", op.invariants, " invariants, then ", op.carries, " carries, then xs; got ", n,
+      return c.attr_error("needs ", op.invariants, " invariants, then ", op.carries, " carries, then xs; got ", n,
                           " operands");
     const auto xs = static_cast<std::size_t>(op.invariants + op.carries);
     Shapes operands;
@@ -25,13 +25,13 @@ struct ScanRules {
         continue;
       }
       if (s.rank() == 0 || !(s.dim(0) == length))
-        return c.error("x ", i - xs, " is ", s, "; its axis 0 holds the ", length, " steps");
+        return c.error("axis 0 of x ", i - xs, " must have the length ", length, ", got ", s);
       operands.push_back(row_shape(s));
     }
     Result<Shapes> results = infer_body(c, *op.body, operands, "the body");
     if (!results) return results;
     if (results->size() < static_cast<std::size_t>(op.carries))
-      return c.attr_error("the body gives ", results->size(), " values, its carries alone are ", op.carries);
+      return c.attr_error("the body returns ", results->size(), " values, fewer than the ", op.carries, " carries");
     Shapes out;
     for (std::size_t r = 0; r < results->size(); ++r) {
       if (r >= static_cast<std::size_t>(op.carries)) {
@@ -41,7 +41,7 @@ struct ScanRules {
       const Shape& before = c.input(static_cast<int>(op.invariants) + static_cast<int>(r));
       if (!((*results)[r] == before)) {
         Diagnostic d = c.error("carry ", r, " is ", before, " before a step and ", (*results)[r], " after it");
-        d.hint = "a carry keeps its shape and its dtype; cast it in the body, or start from a value of that type";
+        d.hint = "a carry must keep its shape and dtype: cast it in the body, or change the initial value";
         return d;
       }
       out.push_back(before);
@@ -181,7 +181,7 @@ struct ScanRules {
 
 constinit const OpDef ops::Scan::def{.kind = kind,
                                      .name = "scan",
-                                     .what = "A body run once per row of its xs, carrying values from step to step.",
+                                     .what = "Runs a body for each row of xs, and carries values from step to step.",
                                      .inputs = variadic_inputs("x", 0),
                                      .attrs = ScanRules::attrs,
                                      .level = Level::Mir,
@@ -190,7 +190,7 @@ constinit const OpDef ops::Scan::def{.kind = kind,
                                      .view = ViewKind::None,
                                      .precision = PrecisionCategory::Stated,
                                      .infer = ScanRules::infer,
-                                     .decompose = none("a loop is not written out"),
+                                     .decompose = none("a loop is not unrolled"),
                                      .vjp = ScanRules::vjp,
                                      .jvp = ScanRules::jvp,
                                      .batch = ScanRules::batch,

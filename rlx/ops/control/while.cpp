@@ -27,25 +27,25 @@ struct WhileRules {
     const auto& op = c.op<ops::While>();
     const std::int64_t n = c.num_inputs();
     if (op.invariants < 0 || op.invariants > n)
-      return c.attr_error("takes ", op.invariants, " invariants, then carries; got ", n, " operands");
-    if (op.max_trips && *op.max_trips < 0) return c.attr_error("max_trips is ", *op.max_trips);
+      return c.attr_error("needs ", op.invariants, " invariants, then carries; got ", n, " operands");
+    if (op.max_trips && *op.max_trips < 0) return c.attr_error("max_trips must not be negative, got ", *op.max_trips);
     const Result<Shapes> cond = infer_body(c, *op.cond, c.inputs(), "cond");
     if (!cond) return cond;
     if (cond->size() != 1 || !(cond->front() == Shape({}, DType::Bool))) {
-      Diagnostic d = cond->size() == 1 ? c.error("cond gives ", cond->front(), ", not a Bool scalar")
-                                       : c.error("cond gives ", cond->size(), " values, not one Bool scalar");
-      d.hint = "compare, or reduce, to one Bool";
+      Diagnostic d = cond->size() == 1 ? c.error("cond must return a Bool scalar, got ", cond->front())
+                                       : c.error("cond must return one Bool scalar, got ", cond->size(), " values");
+      d.hint = "compare or reduce to one Bool";
       return d;
     }
     const Result<Shapes> results = infer_body(c, *op.body, c.inputs(), "the body");
     if (!results) return results;
     const auto carries = static_cast<std::size_t>(n - op.invariants);
     if (results->size() < carries)
-      return c.attr_error("the body gives ", results->size(), " values, its carries alone are ", carries);
+      return c.attr_error("the body returns ", results->size(), " values, fewer than the ", carries, " carries");
     if (results->size() > carries && !op.max_trips) {
-      Diagnostic d = c.attr_error("the body gives ", results->size() - carries,
-                                  " ys, but without max_trips nothing says how many rows they have");
-      d.hint = "give max_trips, or carry what the loop is to keep";
+      Diagnostic d = c.attr_error("the body returns ", results->size() - carries,
+                                  " ys, but without max_trips their number of rows is not known");
+      d.hint = "set max_trips, or return the values as carries";
       return d;
     }
     Shapes out;
@@ -56,8 +56,8 @@ struct WhileRules {
       }
       const Shape& before = c.input(static_cast<int>(op.invariants) + static_cast<int>(r));
       if (!((*results)[r] == before)) {
-        Diagnostic d = c.error("carry ", r, " is ", before, " before a trip and ", (*results)[r], " after it");
-        d.hint = "a carry keeps its shape and its dtype; cast it in the body, or start from a value of that type";
+        Diagnostic d = c.error("carry ", r, " is ", before, " before an iteration and ", (*results)[r], " after it");
+        d.hint = "a carry must keep its shape and dtype: cast it in the body, or change the initial value";
         return d;
       }
       out.push_back(before);
@@ -107,8 +107,8 @@ struct WhileRules {
     const auto& op = c.op<ops::While>();
     if (!op.max_trips)
       throw Error(ErrorCode::Unsupported,
-                  "grad: while has no bound of its trips: reverse mode has to keep what each of them computes",
-                  "give it max_trips (the loop stops there), or use scan, or forward mode");
+                  "grad: reverse mode of while needs a bound on its iterations, whose values it stores",
+                  "give it max_trips (the loop stops after that many iterations), or use scan or forward mode");
     const LoopParts p = *loop_parts(c.box());
     const auto notes = loop_reverse(c, *op.body, p, CallSave::All);
     ops::While form = op;
@@ -206,9 +206,8 @@ struct WhileRules {
   static void batch_masked(BatchContext& c, const ops::While& op, const LoopParts& p, Mask batched) {
     Graph& g = c.graph();
     if (is_ordered(c.box()))
-      throw Error(ErrorCode::Unsupported,
-                  "vmap: a loop that examples leave one by one holds an ordered op, which only those in it may run",
-                  "take the op out of the loop, or decide its end for the whole batch");
+      throw Error(ErrorCode::Unsupported, "vmap: the loop has an ordered op, which cannot run for only some examples",
+                  "move the op out of the loop, or end the loop for the whole batch at once");
     for (std::size_t k = 0; k < p.carries; ++k) batched[p.invariants + k] = true;
     const Dim batch = c.batch_size();
     const Shape counts({batch}, op.max_trips ? count_dtype(g, {{*op.max_trips}}) : DType::I64);
@@ -260,7 +259,7 @@ struct WhileRules {
 
 constinit const OpDef ops::While::def{.kind = kind,
                                       .name = "while",
-                                      .what = "A body run as long as a condition on what it carries holds.",
+                                      .what = "Runs a body while a condition on its carries holds.",
                                       .inputs = variadic_inputs("x", 0),
                                       .attrs = WhileRules::attrs,
                                       .level = Level::Mir,
@@ -269,7 +268,7 @@ constinit const OpDef ops::While::def{.kind = kind,
                                       .view = ViewKind::None,
                                       .precision = PrecisionCategory::Stated,
                                       .infer = WhileRules::infer,
-                                      .decompose = none("a loop is not written out"),
+                                      .decompose = none("a loop is not unrolled"),
                                       .vjp = WhileRules::vjp,
                                       .jvp = WhileRules::jvp,
                                       .batch = WhileRules::batch,

@@ -24,14 +24,14 @@ std::optional<Diagnostic> check_conv_spec(const InferContext& c, const char* nam
     if (good) seen[static_cast<std::size_t>(spec[i])] = true;
   }
   if (good) return std::nullopt;
-  return c.attr_error(name, " must name each of the ", rank, " axes once");
+  return c.attr_error(name, " must list each of the ", rank, " axes once");
 }
 
 std::optional<Diagnostic> check_conv_amounts(const InferContext& c, const char* name,
                                              const std::vector<std::int64_t>& list, int space, std::int64_t least) {
   if (list.empty()) return std::nullopt;
   if (list.size() != static_cast<std::size_t>(space))
-    return c.attr_error(name, " has ", list.size(), " entries for ", space, " axes of space");
+    return c.attr_error(name, " has ", list.size(), " entries for ", space, " spatial axes");
   for (std::int64_t amount : list)
     if (amount < least || amount > kMaxConvAmount)
       return c.attr_error(name, " holds ", amount, ", which is not in [", least, ", ", kMaxConvAmount, "]");
@@ -42,7 +42,8 @@ std::optional<Diagnostic> check_conv_attributes(const InferContext& c, const ops
   const Shape &x = c.input(0), &w = c.input(1);
   if (auto e = check_product_dtypes(c, op.out)) return e;
   if (x.rank() < 3 || x.rank() != w.rank())
-    return c.error("needs x and w of one rank, 3 or more (batch, feature, space..), got x ", x, " and w ", w);
+    return c.error("needs x and w with the same rank of at least 3 (batch, feature, spatial..), got x ", x, " and w ",
+                   w);
   for (const auto& [name, spec] :
        {std::pair{"lhs_spec", &op.lhs_spec}, {"rhs_spec", &op.rhs_spec}, {"out_spec", &op.out_spec}})
     if (auto e = check_conv_spec(c, name, *spec, x.rank())) return e;
@@ -53,9 +54,10 @@ std::optional<Diagnostic> check_conv_attributes(const InferContext& c, const ops
   for (const auto& [name, list] : {std::pair{"low", &op.low}, {"high", &op.high}})
     if (auto e = check_conv_amounts(c, name, *list, space, -kMaxConvAmount)) return e;
   if (op.groups < 1 || op.batch_groups < 1)
-    return c.attr_error("groups is ", op.groups, " and batch_groups ", op.batch_groups, "; both are 1 or more");
+    return c.attr_error("groups is ", op.groups, " and batch_groups ", op.batch_groups, "; both must be at least 1");
   if (op.groups > 1 && op.batch_groups > 1)
-    return c.attr_error("groups is ", op.groups, " and batch_groups ", op.batch_groups, "; only one may exceed 1");
+    return c.attr_error("groups is ", op.groups, " and batch_groups ", op.batch_groups,
+                        "; only one of them may be above 1");
   return std::nullopt;
 }
 
@@ -147,7 +149,7 @@ std::int64_t conv_rest(const ConvAxis& a, const Dim& x, const Dim& w, bool most)
 
 [[noreturn]] void fail_symbolic_window(const Shape& w) {
   throw Error(ErrorCode::Unsupported,
-              concat_text("the derivative of conv by x needs filters of known extents, w is ", w),
+              concat_text("the derivative of conv with respect to x needs filters of known extents, got w ", w),
               "bind the symbol first");
 }
 
@@ -268,26 +270,28 @@ Result<Shape> infer_conv(const InferContext& c, const ops::Conv& op) {
   const Dim &batch = x.dim(static_cast<int>(g.x_batch)), &depth = x.dim(static_cast<int>(g.x_feature)),
             &out = w.dim(static_cast<int>(g.w_out)), &in = w.dim(static_cast<int>(g.w_in));
   const std::optional<Dim> part = conv_part(depth, g.groups), members = conv_part(batch, g.batch_groups);
-  if (!part) return c.error("x ", x, " has ", depth, " features, which ", g.groups, " groups do not divide");
+  if (!part) return c.error("x ", x, " has ", depth, " features, which cannot be divided into ", g.groups, " groups");
   if (!(*part == in))
-    return c.error("x ", x, " has ", depth, " features in ", g.groups, " groups, filters w ", w, " read ", in);
+    return c.error("x ", x, " has ", depth, " features in ", g.groups, " groups, but the filters w ", w, " read ", in);
   if (!members)
-    return c.error("x ", x, " has a batch of ", batch, ", which ", g.batch_groups, " batch_groups do not divide");
+    return c.error("x ", x, " has a batch of ", batch, ", which cannot be divided into ", g.batch_groups,
+                   " batch_groups");
   if (!conv_part(out, g.groups * g.batch_groups))
-    return c.error("w ", w, " has ", out, " filters, which ", g.groups * g.batch_groups, " groups do not divide");
+    return c.error("w ", w, " has ", out, " filters, which cannot be divided into ", g.groups * g.batch_groups,
+                   " groups");
   Dims dims(static_cast<std::size_t>(x.rank()));
   dims[static_cast<std::size_t>(g.y_batch)] = *members;
   dims[static_cast<std::size_t>(g.y_feature)] = out;
   for (const ConvAxis& a : g.space) {
     const Dim &extent = x.dim(static_cast<int>(a.x)), &window = w.dim(static_cast<int>(a.w));
-    if (window.is_static(0)) return c.error("filters w ", w, " have extent 0 along axis ", a.w, " of space");
+    if (window.is_static(0)) return c.error("filters w ", w, " have extent 0 along the spatial axis ", a.w);
     for (const Dim* d : {&extent, &window})
-      if (d->is_static() && d->value() > kMaxConvAmount) return c.error("axis of extent ", *d, " is too long");
+      if (d->is_static() && d->value() > kMaxConvAmount) return c.error("an axis of extent ", *d, " is too long");
     const Dim spread =
         a.lhs_dilation == 1 ? extent : max(extent * Dim(a.lhs_dilation) - Dim(a.lhs_dilation - 1), Dim(0));
     const Dim padded = spread + Dim(a.low) + Dim(a.high);
     if (c.negative(padded))
-      return c.error("low ", a.low, " and high ", a.high, " cut off more than axis ", a.x, " of x ", x, " has");
+      return c.error("low ", a.low, " and high ", a.high, " crop more elements than axis ", a.x, " of x ", x, " has");
     const Dim steps = padded - ((window - Dim(1)) * Dim(a.rhs_dilation) + Dim(1));  // -1 or less: no window fits
     Dim& places = dims[static_cast<std::size_t>(a.y)];
     if (steps.is_static()) {
@@ -358,7 +362,7 @@ struct ConvRules {
       return c.set_result(unfold_members(g.conv(c.input(0), w, op), geo.y_feature, groups, members, features));
     }
     if (!members.is_static())
-      throw Error(ErrorCode::Unsupported, "conv with filters of its own for each member needs a fixed number of them",
+      throw Error(ErrorCode::Unsupported, "vmap of conv with batched filters needs a known batch size",
                   "bind the symbol first");
     if (members.is_static(0))
       return c.set_result(c.zeros(Shape(prepend(members, c.result_shape().dims()), c.result_shape().dtype())));

@@ -58,7 +58,7 @@ struct FusedConvRules {
 
 constinit const OpDef ops::FusedConv::def{.kind = kind,
                                           .name = "fused_conv",
-                                          .what = "A convolution whose result runs through an elementwise epilogue.",
+                                          .what = "A convolution followed by an elementwise epilogue.",
                                           .inputs = variadic_inputs("operands", 2),
                                           .attrs = FusedConvRules::attrs,
                                           .level = Level::Mir,

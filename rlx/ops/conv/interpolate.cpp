@@ -111,13 +111,16 @@ struct InterpolateRules {
     if (!std::is_sorted(op.axes.begin(), op.axes.end()))
       return c.attr_error("axes ", dims_text(op.axes), " must be sorted");
     if (op.sizes.size() != op.axes.size())
-      return c.attr_error("there are ", op.sizes.size(), " sizes for ", op.axes.size(), " axes");
+      return c.attr_error("needs one size for each axis, got ", op.sizes.size(), " sizes for ", op.axes.size(),
+                          " axes");
     if (!op.scales.empty() && op.scales.size() != op.axes.size())
-      return c.attr_error("there are ", op.scales.size(), " scales for ", op.axes.size(), " axes");
+      return c.attr_error("needs one scale for each axis, got ", op.scales.size(), " scales for ", op.axes.size(),
+                          " axes");
     for (double s : op.scales)
-      if (!(s >= 0) || !std::isfinite(s)) return c.attr_error("a scale is a finite number >= 0, not ", s);
+      if (!(s >= 0) || !std::isfinite(s)) return c.attr_error("a scale must be a finite number >= 0, got ", s);
     if (!std::isfinite(op.cubic_a)) return c.attr_error("cubic_a must be a finite number, got ", op.cubic_a);
-    if (is_storage_only(x.dtype())) return c.dtype_error("cannot compute with ", x, "; cast it first");
+    if (is_storage_only(x.dtype()))
+      return c.dtype_error("x has a storage dtype, which cannot be computed with: ", x, "; cast it first");
     const bool adds = op.fn != ResizeKind::Nearest || op.transposed;
     if (adds && !is_inexact(x.dtype()) && (op.fn != ResizeKind::Nearest || x.dtype() == DType::Bool))
       return c.dtype_error("x must be float or complex, not ", x, "; cast it first");
@@ -210,7 +213,7 @@ struct InterpolateRules {
 
 constinit const OpDef ops::Interpolate::def{.kind = kind,
                                             .name = "interpolate",
-                                            .what = "Axes resampled: nearest, linear, cubic, mean or Lanczos.",
+                                            .what = "Resizes axes: nearest, linear, cubic, mean or Lanczos.",
                                             .inputs = inputs("x"),
                                             .attrs = InterpolateRules::attrs,
                                             .level = Level::Mir,

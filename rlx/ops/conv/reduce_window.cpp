@@ -53,7 +53,8 @@ struct ReduceWindowRules {
   static Result<Shapes> infer(const InferContext& c) {
     const Shape& x = c.input(0);
     const auto& op = c.op<ops::ReduceWindow>();
-    if (is_storage_only(x.dtype())) return c.dtype_error("cannot compute with ", x, "; cast it first");
+    if (is_storage_only(x.dtype()))
+      return c.dtype_error("x has a storage dtype, which cannot be computed with: ", x, "; cast it first");
     if (is_extremum(op.fn) && is_complex(x.dtype())) return c.dtype_error("complex values have no order: ", x);
     if (!is_extremum(op.fn) && x.dtype() == DType::Bool)
       return c.dtype_error("x is Bool ", x, "; cast it to an integer or float dtype first");
@@ -62,7 +63,7 @@ struct ReduceWindowRules {
     if (auto e = check_windows(c, op, x)) return *e;
     Dims dims = window_dims(op, x);
     for (const Dim& d : dims)
-      if (c.negative(d)) return c.error("x ", x, " is smaller than a window ", dims_text(op.window));
+      if (c.negative(d)) return c.error("x ", x, " is smaller than the window ", dims_text(op.window));
     if (!is_extremum(op.fn)) return make_shapes(Shape(std::move(dims), x.dtype()));
     const Result<DType> places = place_dtype(c, x);
     if (!places.ok()) return places.error();

@@ -19,18 +19,18 @@ struct SelectAndScatterRules {
     const Shape &x = c.input(0), &source = c.input(1);
     const auto& op = c.op<ops::SelectAndScatter>();
     if (op.select != ReduceKind::Max && op.select != ReduceKind::Min)
-      return c.attr_error("select is max or min, not ", enum_name(op.select));
+      return c.attr_error("select must be max or min, got ", enum_name(op.select));
     if (is_storage_only(x.dtype()) || is_complex(x.dtype())) return c.dtype_error("x must be a real tensor, not ", x);
     if (is_storage_only(source.dtype()) || source.dtype() == DType::Bool)
-      return c.dtype_error("source must be of numbers, not ", source);
+      return c.dtype_error("source must have a numeric dtype, got ", source);
     const ops::ReduceWindow windows = reduce_window_of(op);
     if (auto e = check_windows(c, windows, x)) return *e;
     if (const Result<DType> places = place_dtype(c, x); !places.ok()) return places.error();
     const Dims dims = window_dims(windows, x);
     for (const Dim& d : dims)
-      if (c.negative(d)) return c.error("x ", x, " is smaller than a window ", dims_text(op.window));
+      if (c.negative(d)) return c.error("x ", x, " is smaller than the window ", dims_text(op.window));
     if (source.dims() != dims)
-      return c.error("source must have a number for each window of x ", x, ", ", dims_text(dims), ", got ", source);
+      return c.error("source must have one element for each window of x ", x, ", ", dims_text(dims), ", got ", source);
     return make_shapes(Shape(x.dims(), source.dtype()));
   }
   static void decompose(DecomposeContext& c) {
@@ -104,7 +104,7 @@ struct SelectAndScatterRules {
 constinit const OpDef ops::SelectAndScatter::def{
     .kind = kind,
     .name = "select_and_scatter",
-    .what = "Numbers of windows, added where each window's largest or smallest element lies.",
+    .what = "Adds the source element of each window at the position of the largest or smallest element of the window.",
     .inputs = inputs("x", "source"),
     .attrs = SelectAndScatterRules::attrs,
     .level = Level::Mir,

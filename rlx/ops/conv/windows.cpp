@@ -36,7 +36,7 @@ std::optional<Diagnostic> check_windows(const InferContext& c, const ops::Reduce
   for (std::size_t i = 0; i < rank; ++i) {
     const Dim& n = x.dims()[i];
     if (n.is_static() && n.value() > (std::int64_t{1} << 60) / axes[i].base)
-      return c.error("axis ", i, " of x ", x, " has too many places with base_dilation ", axes[i].base);
+      return c.error("axis ", i, " of x ", x, " is too long with base_dilation ", axes[i].base);
   }
   return std::nullopt;
 }

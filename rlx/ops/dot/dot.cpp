@@ -51,12 +51,11 @@ std::optional<Diagnostic> check_product_dtypes(const InferContext& c, const std:
                       ((*out == DType::F32 || *out == DType::F64) &&
                        ((is_f8(a) && is_f8(b)) || (a == b && (a == DType::BF16 || a == DType::F16))));
     if (wide) return std::nullopt;
-    return c.dtype_error("makes no ", dtype_name(*out), " of ", dtype_name(a), " and ", dtype_name(b),
+    return c.dtype_error("cannot compute ", dtype_name(*out), " of ", dtype_name(a), " and ", dtype_name(b),
                          ": `out` is i32 of i8 and u8, f32 or f64 of two bf16, f16 or f8");
   }
   if (auto e = c.check_same_dtype(0, 2)) return e;
-  if (!computes)
-    return c.dtype_error("lhs is ", c.input(0), "; matrix products take floats, complex numbers and integers");
+  if (!computes) return c.dtype_error("lhs is ", c.input(0), "; matmuls need floats, complex numbers or integers");
   return std::nullopt;
 }
 
@@ -64,9 +63,9 @@ Result<Shape> infer_dot(const InferContext& c, const DotAxes& d) {
   const Shape &a = c.input(0), &b = c.input(1);
   if (auto e = check_product_dtypes(c, d.out)) return *e;
   if (d.lhs_contract.size() != d.rhs_contract.size())
-    return c.attr_error("names ", d.lhs_contract.size(), " lhs and ", d.rhs_contract.size(), " rhs contracting axes");
+    return c.attr_error("has ", d.lhs_contract.size(), " lhs and ", d.rhs_contract.size(), " rhs contracting axes");
   if (d.lhs_batch.size() != d.rhs_batch.size())
-    return c.attr_error("names ", d.lhs_batch.size(), " lhs and ", d.rhs_batch.size(), " rhs batch axes");
+    return c.attr_error("has ", d.lhs_batch.size(), " lhs and ", d.rhs_batch.size(), " rhs batch axes");
   if (auto e = check_side(c, "lhs", a, d.lhs_contract, d.lhs_batch)) return *e;
   if (auto e = check_side(c, "rhs", b, d.rhs_contract, d.rhs_batch)) return *e;
   Dims dims;
@@ -288,7 +287,7 @@ struct MatMulRules {
     const Shape &a = c.input(0), &b = c.input(1);
     if (auto e = c.check_same_dtype(0, 2)) return *e;
     if (!is_inexact(a.dtype()) && !is_int(a.dtype()))
-      return c.dtype_error("lhs is ", a, "; matrix products take floats, complex numbers and integers");
+      return c.dtype_error("lhs is ", a, "; matmuls need floats, complex numbers or integers");
     if (a.rank() < 2 || b.rank() < 2) return c.error("needs two matrices, got lhs ", a, " and rhs ", b);
     if (!(a.dim(-1) == b.dim(-2)))
       return c.error("lhs ", a, " has ", a.dim(-1), " columns, rhs ", b, " has ", b.dim(-2), " rows");
@@ -355,7 +354,7 @@ constinit const OpDef ops::MatMul::def{.kind = kind,
 
 constinit const OpDef ops::DotGeneral::def{.kind = kind,
                                            .name = "dot_general",
-                                           .what = "A product over any contracted and batch axes (XLA's dot_general).",
+                                           .what = "A matmul over any contracting and batch axes (dot_general of XLA).",
                                            .inputs = inputs("lhs", "rhs"),
                                            .attrs = DotGeneralRules::attrs,
                                            .level = Level::Mir,

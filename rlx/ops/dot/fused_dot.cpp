@@ -12,7 +12,7 @@ struct FusedDotRules {
     const auto& op = c.op<ops::FusedDot>();
     auto dot = infer_dot(c, dot_axes(op));
     if (!dot) return dot.error();
-    return infer_epilogue(c, op.epilogue, *dot, "the product");
+    return infer_epilogue(c, op.epilogue, *dot, "the matmul");
   }
   static void decompose(DecomposeContext& c) {
     const auto& op = c.op<ops::FusedDot>();
@@ -38,7 +38,7 @@ struct FusedDotRules {
 
 constinit const OpDef ops::FusedDot::def{.kind = kind,
                                          .name = "fused_dot",
-                                         .what = "A product whose accumulator runs through an elementwise epilogue.",
+                                         .what = "A matmul followed by an elementwise epilogue on the accumulator.",
                                          .inputs = variadic_inputs("operands", 2),
                                          .attrs = FusedDotRules::attrs,
                                          .level = Level::Mir,

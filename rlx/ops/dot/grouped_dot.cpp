@@ -16,18 +16,18 @@ struct GroupedDotRules {
     const char* name = rows ? "w" : "y";
     if (auto e = c.check_same_dtype(0, 2)) return *e;
     if (!is_inexact(x.dtype()) && !is_int(x.dtype()))
-      return c.dtype_error("x is ", x, "; products take floats, complex numbers and integers");
+      return c.dtype_error("x is ", x, "; matmuls need floats, complex numbers or integers");
     if (!is_index(ids.dtype())) return c.dtype_error("ids must be i32 or i64, not ", ids, "; cast them");
     if (x.rank() != 2 || other.rank() != (rows ? 3 : 2) || ids.rank() != 1)
       return c.error("needs x [M, K], ", name, rows ? " [E, K, N]" : " [M, N]", " and ids [M], got ", x, ", ", other,
                      " and ", ids);
     if (!(ids.dim(0) == x.dim(0))) return c.error("x ", x, " has ", x.dim(0), " rows, ids ", ids);
     if (rows) {
-      if (op.groups != 0) return c.attr_error("groups are counted by w ", other, ": leave `groups` 0");
+      if (op.groups != 0) return c.attr_error("the number of groups follows from w ", other, ": leave `groups` 0");
       if (!(other.dim(1) == x.dim(1))) return c.error("x ", x, " has ", x.dim(1), " columns, w ", other);
       return make_shapes(Shape({x.dim(0), other.dim(2)}, x.dtype()));
     }
-    if (op.groups < 0) return c.attr_error("groups is ", op.groups);
+    if (op.groups < 0) return c.attr_error("groups must not be negative, got ", op.groups);
     if (!(other.dim(0) == x.dim(0))) return c.error("x ", x, " has ", x.dim(0), " rows, y ", other);
     return make_shapes(Shape({Dim(op.groups), x.dim(1), other.dim(1)}, x.dtype()));
   }
@@ -74,7 +74,7 @@ struct GroupedDotRules {
     if (c.op<ops::GroupedDot>().fn == GroupedKind::Rows) {
       if (!other.dim(0).is_static())
         throw Error(ErrorCode::Unsupported,
-                    concat_text("the derivative of grouped_dot needs a fixed number of groups, w is ", other.shape()),
+                    concat_text("the derivative of grouped_dot needs a known number of groups, got w ", other.shape()),
                     "bind the symbol first");
       c.accumulate(0, rows_of(g, ct, g.transpose(other, {0, 2, 1}), ids));
       return c.accumulate(1, sums_of(g, x, ct, ids, other.dim(0).value()));
@@ -111,7 +111,7 @@ struct GroupedDotRules {
       other = folded(c.lifted(1));
       if (!rows) {
         if (!b.is_static())
-          throw Error(ErrorCode::Unsupported, "grouped_dot_contract is batched over a fixed number of members alone",
+          throw Error(ErrorCode::Unsupported, "vmap of grouped_dot_contract needs a known batch size",
                       "bind the symbol first");
         op.groups *= b.value();
       }

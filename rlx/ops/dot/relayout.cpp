@@ -39,10 +39,10 @@ struct RelayoutRules {
     const auto& op = c.op<ops::Relayout>();
     if (op.k < 0 || op.n < 0) return c.attr_error("k and n must not be negative, got ", op.k, ", ", op.n);
     if (op.form.empty() || op.form.bytes < 0 || op.form.count < 1 || op.form.bytes % op.form.count != 0)
-      return c.attr_error("needs a form such as panels(48);1024, got '", op.form.id, "'");
+      return c.attr_error("needs a valid packed layout such as panels(48);1024, got '", op.form.id, "'");
     if (op.sources.size() != 4 * static_cast<std::size_t>(c.num_inputs()))
       return c.attr_error("has ", c.num_inputs(), " sources but ", op.sources.size(),
-                          " numbers that say where they lie");
+                          " numbers for their positions, expected 4 for each");
     std::int64_t columns = 0, matrices = 1;
     for (int i = 0; i < c.num_inputs(); ++i) {
       const Shape& s = c.input(i);
@@ -51,27 +51,27 @@ struct RelayoutRules {
       const std::int64_t elements = elements_of(s, op.scheme);
       if (is_block_scheme(op.scheme)) {
         if (elements < 0 || op.dtype != DType::F32)
-          return c.error("source ", i, " ", s, " is no rows of whole ", quant_scheme_name(op.scheme),
-                         " blocks, or they are not read as f32");
+          return c.error("source ", i, " ", s, " must have rows of whole ", quant_scheme_name(op.scheme),
+                         " blocks that are read as f32");
       } else if (!holds(op.dtype, s.dtype())) {
-        return c.error("source ", i, " ", s, " is no ", dtype_name(op.dtype), " or narrower");
+        return c.error("source ", i, " ", s, " must be ", dtype_name(op.dtype), " or narrower");
       }
       if (at.columns < 0 || at.offset < 0 || at.k_stride < 0 || at.n_stride < 0)
-        return c.attr_error("source ", i, " lies at negative places");
+        return c.attr_error("source ", i, " has a negative position");
       if (!on_borders(op, at))
-        return c.attr_error("source ", i, " does not begin and end its columns with blocks of ",
+        return c.attr_error("source ", i, " must begin and end its columns at blocks of ",
                             quant_scheme_name(op.scheme));
       if (op.k > 0 && at.columns > 0 && !reaches(elements, op.k, at))
-        return c.error("source ", i, " ", s, " has ", elements, " elements, the form reads behind them: ", op.k,
-                       " rows ", at.k_stride, " apart and ", at.columns, " columns ", at.n_stride, " apart from ",
-                       at.offset, " on");
+        return c.error("source ", i, " ", s, " has ", elements,
+                       " elements, but the packed layout reads past its end: ", op.k, " rows ", at.k_stride,
+                       " apart and ", at.columns, " columns ", at.n_stride, " apart from ", at.offset, " on");
       if (columns == op.n && at.columns > 0) columns = 0, ++matrices;
-      if (at.columns > op.n - columns) return c.error("the sources have more columns together than n, ", op.n);
+      if (at.columns > op.n - columns) return c.error("the sources together have more columns than n = ", op.n);
       columns += at.columns;
     }
-    if (columns != op.n) return c.error("the sources have ", columns, " columns together, n is ", op.n);
+    if (columns != op.n) return c.error("the sources together have ", columns, " columns, but n is ", op.n);
     if (matrices != op.form.count && op.n > 0)
-      return c.error("the sources make ", matrices, " matrices, the form is of ", op.form.count);
+      return c.error("the sources have ", matrices, " matrices, but the packed layout has ", op.form.count);
     Dims dims{op.transposed ? op.n : op.k, op.transposed ? op.k : op.n};
     if (op.form.count > 1) dims.insert(dims.begin(), op.form.count);
     return make_shapes(Shape(std::move(dims), op.dtype));
@@ -97,9 +97,9 @@ struct RelayoutRules {
                         load_element<double>(values, from, at.offset + k * at.k_stride + j * at.n_stride));
     }
   }
-  static constexpr NoRule vjp = none("derivatives are taken before values get forms");
-  static constexpr NoRule jvp = none("derivatives are taken before values get forms");
-  static constexpr NoRule batch = none("batching happens before values get forms");
+  static constexpr NoRule vjp = none("packed layouts are chosen after derivatives are computed");
+  static constexpr NoRule jvp = none("packed layouts are chosen after derivatives are computed");
+  static constexpr NoRule batch = none("packed layouts are chosen after batching");
   static constexpr AttrField attrs[] = {
       field<&ops::Relayout::form>("form"),    field<&ops::Relayout::k>("k"),
       field<&ops::Relayout::n>("n"),          field<&ops::Relayout::transposed>("transposed"),
@@ -111,7 +111,7 @@ struct RelayoutRules {
 
 constinit const OpDef ops::Relayout::def{.kind = kind,
                                          .name = "relayout",
-                                         .what = "A matrix in the form that its readers' kernels asked for.",
+                                         .what = "A matrix in the packed layout that the kernels that read it need.",
                                          .inputs = variadic_inputs("sources", 1),
                                          .attrs = RelayoutRules::attrs,
                                          .level = Level::Lir,
@@ -120,7 +120,7 @@ constinit const OpDef ops::Relayout::def{.kind = kind,
                                          .view = ViewKind::None,
                                          .precision = PrecisionCategory::DataMovement,
                                          .infer = RelayoutRules::infer,
-                                         .decompose = none("it is made by the compiler, for one target"),
+                                         .decompose = none("only the compiler makes it, for one target"),
                                          .vjp = RelayoutRules::vjp,
                                          .jvp = RelayoutRules::jvp,
                                          .batch = RelayoutRules::batch,

@@ -13,7 +13,7 @@ struct FusedSwiGLURules {
     if (!is_float(x.dtype())) return c.dtype_error("x must be float, got ", x);
     if (x.rank() == 0) return c.error("x must have an axis to split, got ", x);
     std::optional<Dim> half = exact_div(x.dim(-1), 2);
-    if (!half) return c.error("the last axis of x ", x, " does not split in two equal halves");
+    if (!half) return c.error("the last axis of x ", x, " cannot be split into two equal halves");
     const auto& to = c.op<ops::FusedSwiGLU>().cast_to;
     if (to && !is_float(*to)) return c.attr_error("cast_to must be a float dtype, got ", dtype_name(*to));
     const Shape y = x.with_dim(x.rank() - 1, *half);
@@ -71,23 +71,24 @@ struct SwiGLURules {
 
 }  // namespace
 
-constinit const OpDef ops::FusedSwiGLU::def{.kind = kind,
-                                            .name = "fused_swiglu",
-                                            .what = "up * silu(gate) of the two halves of the last axis, perhaps cast.",
-                                            .inputs = inputs("x"),
-                                            .attrs = FusedSwiGLURules::attrs,
-                                            .level = Level::Mir,
-                                            .leaf = LeafKind::None,
-                                            .elementwise = ElementwiseKind::No,
-                                            .view = ViewKind::None,
-                                            .precision = PrecisionCategory::Elementwise,
-                                            .infer = FusedSwiGLURules::infer,
-                                            .decompose = FusedSwiGLURules::decompose,
-                                            .vjp = FusedSwiGLURules::vjp,
-                                            .jvp = FusedSwiGLURules::jvp,
-                                            .batch = FusedSwiGLURules::batch,
-                                            .reference = by_decomposition,
-                                            .cost = flops_per_element<11>};
+constinit const OpDef ops::FusedSwiGLU::def{
+    .kind = kind,
+    .name = "fused_swiglu",
+    .what = "up * silu(gate) of the two halves of the last axis, with an optional cast.",
+    .inputs = inputs("x"),
+    .attrs = FusedSwiGLURules::attrs,
+    .level = Level::Mir,
+    .leaf = LeafKind::None,
+    .elementwise = ElementwiseKind::No,
+    .view = ViewKind::None,
+    .precision = PrecisionCategory::Elementwise,
+    .infer = FusedSwiGLURules::infer,
+    .decompose = FusedSwiGLURules::decompose,
+    .vjp = FusedSwiGLURules::vjp,
+    .jvp = FusedSwiGLURules::jvp,
+    .batch = FusedSwiGLURules::batch,
+    .reference = by_decomposition,
+    .cost = flops_per_element<11>};
 
 constinit const OpDef ops::SwiGLU::def{.kind = kind,
                                        .name = "swiglu",

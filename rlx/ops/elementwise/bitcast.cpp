@@ -16,8 +16,9 @@ struct BitcastRules {
     if (from == to) return make_shapes(x);
     for (const DType t : {from, to})
       if (t == DType::Bool || is_complex(t))
-        return c.dtype_error("reads numbers and codes as one another, not ", dtype_name(from), " as ", dtype_name(to),
-                             t == DType::Bool ? ": cast truth values" : ": of complex numbers take the parts");
+        return c.dtype_error(
+            "cannot reinterpret ", dtype_name(from), " as ", dtype_name(to),
+            t == DType::Bool ? ": use cast for Bool" : ": use the real and imaginary parts of complex numbers");
     const int have = dtype_bits(from), want = dtype_bits(to);
     Dims dims = x.dims();
     if (want < have) dims.emplace_back(have / want);
@@ -25,7 +26,7 @@ struct BitcastRules {
       const std::int64_t ratio = want / have;
       if (dims.empty() || !dims.back().is_static(ratio))
         return c.error("a ", dtype_name(to), " is made of ", ratio, " elements of ", dtype_name(from),
-                       ", which are to be the last axis of the operand, got ", x);
+                       ", which must be the last axis of the operand, got ", x);
       dims.pop_back();
     }
     return make_shapes(Shape(std::move(dims), to));

@@ -66,7 +66,8 @@ struct WhereRules {
   static Result<Shapes> infer(const InferContext& c) {
     if (c.input(0).dtype() != DType::Bool) return c.dtype_error("cond must be bool, got ", c.input(0));
     if (auto bad = c.check_same_dtype(1, 3)) return *bad;
-    if (dtype_bits(c.input(1).dtype()) < 8) return c.dtype_error("cannot pick among packed elements, got ", c.input(1));
+    if (dtype_bits(c.input(1).dtype()) < 8)
+      return c.dtype_error("cannot select packed 4-bit elements, got ", c.input(1));
     Result<Dims> dims = broadcast_operands(c, 0, 3);
     if (!dims) return dims.error();
     return make_shapes(Shape(std::move(*dims), c.input(1).dtype()));

@@ -11,7 +11,7 @@ struct RegionRules {
   static Result<Shapes> infer(const InferContext& c) {
     const Subgraph& body = c.op<ops::ElementwiseRegion>().body;
     if (!body) return c.attr_error("needs a body");
-    if (c.num_inputs() == 0) return c.error("needs an operand");
+    if (c.num_inputs() == 0) return c.error("needs at least one operand");
     for (std::uint32_t i = 0; i < body->num_nodes(); ++i)
       if (const OpKind kind = body->node(NodeId{i}).kind();
           kind != OpKind::Input && kind != OpKind::Constant && !runs_per_element(*body, NodeId{i}))
@@ -25,7 +25,7 @@ struct RegionRules {
     if (!space) return space.error();
     for (std::size_t r = 0; r < results->size(); ++r)
       if ((*results)[r].dims() != *space)
-        return c.error("body output ", r, " is ", (*results)[r], ", not of the operands' broadcast shape ",
+        return c.error("body output ", r, " is ", (*results)[r], ", which is not the broadcast shape of the operands, ",
                        dims_text(*space));
     return results;
   }

@@ -19,7 +19,7 @@ inline bool held_beside(DType t, double v) {
 /// Error unless `eps` is finite, not negative, and representable for values of dtype `t`.
 inline std::optional<Diagnostic> check_held_eps(const InferContext& c, double eps, DType t) {
   if (!(eps >= 0) || !std::isfinite(eps)) return c.attr_error("eps must be a finite number >= 0, got ", eps);
-  if (!held_beside(t, eps)) return c.attr_error("eps ", eps, " is infinite or 0 in the f32 that x is computed in");
+  if (!held_beside(t, eps)) return c.attr_error("eps ", eps, " becomes infinite or 0 in f32, in which x is computed");
   return std::nullopt;
 }
 

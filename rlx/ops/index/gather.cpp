@@ -10,14 +10,13 @@ struct GatherRules {
     const auto& op = c.op<ops::Gather>();
     const Shape& table = c.input(0);
     if (auto error = check_indexed(c, table, op.axes, 0)) return *error;
-    if (op.mode == IndexMode::Drop)
-      return c.attr_error("has no element to leave as it was: mode is clamp, or fill with a value");
+    if (op.mode == IndexMode::Drop) return c.attr_error("does not support mode drop: use clamp, or fill with a value");
     if (op.mode == IndexMode::Clamp) {
       if (auto error = check_clamped(c, table, op.axes, c.input(1))) return *error;
-      if (op.fill != 0) return c.attr_error("has a fill value ", op.fill, ", which mode clamp does not read");
+      if (op.fill != 0) return c.attr_error("has a fill value ", op.fill, ", which mode clamp does not use");
     } else if (table.dtype() == DType::Bool ? op.fill != 0 && op.fill != 1
                                             : detail::not_held(table.dtype(), op.fill).has_value()) {
-      return c.dtype_error("the fill value ", op.fill, " is no value of ", dtype_name(table.dtype()));
+      return c.dtype_error("the fill value ", op.fill, " is not a value of ", dtype_name(table.dtype()));
     }
     return make_shapes(Shape(picked_dims(table, c.input(1).dims(), op.axes), table.dtype()));
   }
@@ -103,7 +102,8 @@ struct GatherRules {
 constinit const OpDef ops::Gather::def{
     .kind = kind,
     .name = "gather",
-    .what = "Elements of a table picked along some axes by integer indices, clamped into range or filled outside.",
+    .what =
+        "Elements of a table selected along some axes by integer indices, which are clamped, or filled out of range.",
     .inputs = inputs("table", "indices").more(),
     .attrs = GatherRules::attrs,
     .level = Level::Mir,

@@ -14,18 +14,18 @@ Dims picked_dims(const Shape& x, const Dims& indices, const std::vector<std::int
 
 std::optional<Diagnostic> check_indexed(const InferContext& c, const Shape& x, const std::vector<std::int64_t>& axes,
                                         int behind) {
-  if (axes.empty()) return c.attr_error("needs an axis that the indices name");
+  if (axes.empty()) return c.attr_error("needs at least one axis to index");
   if (auto error = check_axes(c, axes, x)) return error;
   if (!std::is_sorted(axes.begin(), axes.end())) return c.attr_error("axes ", dims_text(axes), " must ascend");
   const int count = static_cast<int>(axes.size()), end = c.num_inputs() - behind;
   if (count != end - 1)
-    return c.attr_error("names ", count, count == 1 ? " axis" : " axes", ", but has ", end - 1, " index operands");
+    return c.attr_error("has ", count, count == 1 ? " axis" : " axes", ", but ", end - 1, " index operands");
   for (int i = 1; i < end; ++i) {
     const Shape& indices = c.input(i);
     if (!is_index(indices.dtype())) return c.dtype_error("indices must be i32 or i64, not ", indices, "; cast them");
     if (!(indices.dims() == c.input(1).dims()))
       return c.error("indices ", indices, " for axis ", axes[static_cast<std::size_t>(i - 1)],
-                     " must have the dims of the first ones, ", c.input(1));
+                     " must have the dimensions of the first indices, ", c.input(1));
   }
   return std::nullopt;
 }
@@ -34,7 +34,7 @@ std::optional<Diagnostic> check_clamped(const InferContext& c, const Shape& x, c
                                         const Shape& indices) {
   for (std::int64_t axis : axes)
     if (c.negative(x.dim(static_cast<int>(axis)) - min(Dim(1), indices.num_elements_dim())))
-      return c.error("axis ", axis, " of ", x, " is empty, no index can be clamped into it");
+      return c.error("axis ", axis, " of ", x, " is empty, so indices cannot be clamped");
   return std::nullopt;
 }
 

@@ -87,12 +87,13 @@ struct ScatterRules {
     const Shape& x = c.input(0);
     if (auto error = check_indexed(c, x, op.axes, 1)) return *error;
     const Shape& updates = c.input(c.num_inputs() - 1);
-    if (op.mode == IndexMode::Fill) return c.attr_error("has nothing to fill: mode is drop or clamp");
+    if (op.mode == IndexMode::Fill) return c.attr_error("does not support mode fill: use drop or clamp");
     if (op.mode == IndexMode::Clamp)
       if (auto error = check_clamped(c, x, op.axes, c.input(1))) return *error;
     const bool adds = op.fn == ScatterKind::Add || op.fn == ScatterKind::Mul;
     const bool orders = op.fn == ScatterKind::Min || op.fn == ScatterKind::Max;
-    if ((adds || orders) && is_storage_only(x.dtype())) return c.dtype_error("cannot compute with values of ", x);
+    if ((adds || orders) && is_storage_only(x.dtype()))
+      return c.dtype_error("cannot compute with the storage dtype of ", x);
     if (adds && x.dtype() == DType::Bool) return c.dtype_error("cannot add or multiply values of ", x);
     if (orders && is_complex(x.dtype())) return c.dtype_error("complex values have no order: ", x);
     if (x.dtype() != updates.dtype()) return c.dtype_error("updates ", updates, " must have the dtype of operand ", x);
@@ -227,7 +228,8 @@ struct ScatterRules {
 constinit const OpDef ops::Scatter::def{
     .kind = kind,
     .name = "scatter",
-    .what = "Updates set, added, multiplied, or taken as least or largest, where integer indices name elements.",
+    .what =
+        "Sets, adds, multiplies, or takes the minimum or maximum of updates, at elements that integer indices select.",
     .inputs = inputs("operand", "indices", "updates").more(1),
     .attrs = ScatterRules::attrs,
     .level = Level::Mir,

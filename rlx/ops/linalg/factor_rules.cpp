@@ -10,11 +10,11 @@ std::optional<Diagnostic> check_matrix(const InferContext& c, int i, const char*
   const Shape& x = c.input(i);
   const DType t = x.dtype();
   if (t != DType::F32 && t != DType::F64 && t != DType::C64 && t != DType::C128) {
-    Diagnostic d = c.dtype_error(name, " is ", x, "; factors of matrices are made in f32, f64, c64 and c128");
-    d.hint = is_float(t) ? "cast it to f32, and the results back" : "cast it to f32 or f64";
+    Diagnostic d = c.dtype_error(name, " is ", x, "; matrix factorizations need f32, f64, c64 or c128");
+    d.hint = is_float(t) ? "cast it to f32, and cast the results back" : "cast it to f32 or f64";
     return d;
   }
-  if (x.rank() < 2) return c.error(name, " ", x, " is no matrix: it must have two axes at least");
+  if (x.rank() < 2) return c.error(name, " ", x, " is not a matrix: it must have at least two axes");
   return std::nullopt;
 }
 
@@ -30,8 +30,8 @@ Result<Dim> least_extent(const InferContext& c, int i, const char* name) {
   const Dim &m = c.input(i).dim(-2), &n = c.input(i).dim(-1);
   if (m == n) return m;
   if (m.is_static() && n.is_static()) return Dim(std::min(m.value(), n.value()));
-  Diagnostic d = c.error(name, " ", c.input(i), ": which of ", m, " and ", n, " is the smaller is not known");
-  d.hint = "extents of a matrix may be symbols only where both are the same; leading axes may be any";
+  Diagnostic d = c.error(name, " ", c.input(i), ": which of ", m, " and ", n, " is smaller is not known");
+  d.hint = "the extents of a matrix may be symbolic only if both are equal; leading axes may be symbolic";
   return d;
 }
 

@@ -44,8 +44,8 @@ struct QrRules {
     if (c.op<ops::Qr>().full && m.is_static() && n.is_static() && m.value() > n.value())
       throw Error(ErrorCode::Unsupported,
                   concat_text("qr of ", a, " with full = true has no derivative: the columns of q beyond ", n,
-                              " are any that complete a basis"),
-                  "take qr with full = false");
+                              " are not unique"),
+                  "use qr with full = false");
     return m.value() < n.value() ? m : n;
   }
   static Expr last_columns(Expr x, const Dim& from) {

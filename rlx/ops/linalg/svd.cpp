@@ -54,11 +54,11 @@ struct SvdRules {
     return t;
   }
   [[noreturn]] static void refuse(const Shape& a) {
-    throw Error(ErrorCode::Unsupported,
-                concat_text("svd of ", a,
-                            " with full = true has derivatives of the singular values alone: vectors beyond "
-                            "those of singular values are any that complete a basis"),
-                "take svd with full = false");
+    throw Error(
+        ErrorCode::Unsupported,
+        concat_text("svd of ", a,
+                    " with full = true has derivatives only for the singular values: the other vectors are not unique"),
+        "use svd with full = false");
   }
   // Whether a node or a result of the graph reads u or vh, and so may need their tangents.
   static bool reads_vectors(const JvpContext& c) {
@@ -151,7 +151,7 @@ struct SvdRules {
 
 constinit const OpDef ops::Svd::def{.kind = kind,
                                     .name = "svd",
-                                    .what = "Singular values, descending, with the vectors on both sides.",
+                                    .what = "Singular values, descending, with the left and right singular vectors.",
                                     .inputs = inputs("a"),
                                     .attrs = SvdRules::attrs,
                                     .level = Level::Mir,

@@ -19,7 +19,7 @@ struct TriangularSolveRules {
     if (!same) return c.error("a ", a, " and b ", b, " must have the same leading axes");
     const bool left = c.op<TriangularSolve>().left;
     if (!(b.dim(left ? -2 : -1) == a.dim(-1)))
-      return c.error("b ", b, " has ", b.dim(left ? -2 : -1), left ? " rows" : " columns", ", a ", a, " is of order ",
+      return c.error("b ", b, " has ", b.dim(left ? -2 : -1), left ? " rows" : " columns", ", but a ", a, " has order ",
                      a.dim(-1));
     return make_shapes(b);
   }

@@ -22,7 +22,7 @@ std::optional<Diagnostic> check_channels(const InferContext& c, std::int64_t axi
     const bool statistic = name == "mean" || name == "var";
     const Shape want({x.dim(static_cast<int>(axis))}, statistic ? accumulator_dtype(x.dtype()) : x.dtype());
     if (c.input(i).dtype() != want.dtype())
-      return c.dtype_error(name, " must be ", dtype_name(want.dtype()), " beside x ", x, ", got ", c.input(i));
+      return c.dtype_error(name, " must be ", dtype_name(want.dtype()), " for x ", x, ", got ", c.input(i));
     if (!(c.input(i) == want))
       return c.error(name, " must be ", want, " (axis ", axis, " of x ", x, "), got ", c.input(i));
   }
@@ -48,11 +48,11 @@ struct GroupNormRules {
     const auto& op = c.op<ops::GroupNorm>();
     if (x.rank() < 2) return c.error("x must be [N, C, ..], got ", x);
     if (auto e = check_channels(c, 1, op.eps)) return *e;
-    if (op.groups < 1) return c.attr_error("there are ", op.groups, " groups; there is at least one");
+    if (op.groups < 1) return c.attr_error("groups must be at least 1, got ", op.groups);
     if (op.groups > 1 && x.dim(1).is_static(0))
-      return c.error("x ", x, " has no channels that could be in ", op.groups, " groups");
+      return c.error("x ", x, " has no channels to divide into ", op.groups, " groups");
     if (!exact_div(x.dim(1), Dim(op.groups)))
-      return c.error("the channels of x ", x, " are no multiple of ", op.groups, " groups");
+      return c.error("the channels of x ", x, " are not a multiple of ", op.groups, " groups");
     return make_shapes(x);
   }
   static void decompose(DecomposeContext& c) {
@@ -75,7 +75,7 @@ struct BatchNormRules {
     const auto& op = c.op<ops::BatchNorm>();
     if (auto e = check_channels(c, op.axis, op.eps)) return *e;
     if (c.has("mean") != c.has("var"))
-      return c.error("mean and var are given both, or neither; ", c.has("mean") ? "var" : "mean", " is missing");
+      return c.error("give both mean and var, or neither; ", c.has("mean") ? "var" : "mean", " is missing");
     if (c.has("mean")) return make_shapes(x);
     const Shape stats({x.dim(static_cast<int>(op.axis))}, accumulator_dtype(x.dtype()));
     return make_shapes(x, stats, stats);
@@ -113,7 +113,7 @@ struct BatchNormRules {
 constinit const OpDef ops::GroupNorm::def{
     .kind = kind,
     .name = "group_norm",
-    .what = "Groups of channels normalised by mean and variance, each of every x[n].",
+    .what = "Groups of channels of each x[n], normalised by their mean and variance.",
     .inputs = inputs("x", maybe("gamma"), maybe("beta")).masked_by<&ops::GroupNorm::present>(),
     .attrs = GroupNormRules::attrs,
     .level = Level::Mir,
@@ -132,7 +132,7 @@ constinit const OpDef ops::GroupNorm::def{
 constinit const OpDef ops::BatchNorm::def{
     .kind = kind,
     .name = "batch_norm",
-    .what = "Channels normalised by given means and variances, or by their own over all else.",
+    .what = "Channels normalised by given means and variances, or by their own over all other axes.",
     .inputs =
         inputs("x", maybe("gamma"), maybe("beta"), maybe("mean"), maybe("var")).masked_by<&ops::BatchNorm::present>(),
     .attrs = BatchNormRules::attrs,

@@ -36,12 +36,12 @@ struct CtcLossRules {
       if (!is_index(c.input(name).dtype())) return c.dtype_error(name, " must be i32 or i64, got ", c.input(name));
     if (x.rank() != 3) return c.error("log_probs must be [T, N, C], got ", x);
     if (targets.rank() != 2 || !(targets.dim(0) == x.dim(1)))
-      return c.error("targets must be [N, S] beside log_probs [T, N, C] ", x, ", got ", targets);
+      return c.error("targets must be [N, S] for log_probs [T, N, C] ", x, ", got ", targets);
     for (const char* name : {"input_lengths", "target_lengths"})
       if (c.input(name).rank() != 1 || !(c.input(name).dim(0) == x.dim(1)))
         return c.error(name, " must be [N], N = ", x.dim(1), ", got ", c.input(name));
     if (op.blank < 0 || (x.dim(2).is_static() && op.blank >= x.dim(2).value()))
-      return c.attr_error("blank ", op.blank, " is no class of log_probs ", x);
+      return c.attr_error("blank ", op.blank, " is not a class of log_probs ", x);
     return make_shapes(Shape({x.dim(1)}, x.dtype()));
   }
   static void decompose(DecomposeContext& c) {
@@ -148,7 +148,7 @@ struct CtcLossRules {
 constinit const OpDef ops::CtcLoss::def{
     .kind = kind,
     .name = "ctc_loss",
-    .what = "How unlikely a target is among log-probabilities of steps, whatever steps spell it.",
+    .what = "The negative log-likelihood of targets over all their alignments to the log-probabilities of steps.",
     .inputs = inputs("log_probs", "targets", "input_lengths", "target_lengths"),
     .attrs = CtcLossRules::attrs,
     .level = Level::Mir,

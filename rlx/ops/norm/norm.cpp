@@ -42,7 +42,7 @@ std::optional<Diagnostic> check_norm(const InferContext& c, const Axes& axes, do
     const std::string_view name = operand_name(c.box(), c.num_inputs(), i);
     const Shape& want = name == "dy" ? x : name == "mean" || name == "rstd" ? stats : vector;
     if (c.input(i).dtype() != want.dtype())
-      return c.dtype_error(name, " must be ", dtype_name(want.dtype()), " beside x ", x, ", got ", c.input(i));
+      return c.dtype_error(name, " must be ", dtype_name(want.dtype()), " for x ", x, ", got ", c.input(i));
     if (!(c.input(i) == want))
       return c.error(name, " must be ", want, " (axes ", dims_text(axes), " of x ", x, "), got ", c.input(i));
   }

@@ -35,7 +35,7 @@ struct SoftmaxCrossEntropyRules {
     if (is_index(labels.dtype())) {
       if (labels.dims() != rows)
         return c.error("labels of dtype ", dtype_name(labels.dtype()), " must be ", dims_text(rows),
-                       ", a class for each row of logits ", x, ", got ", labels);
+                       ", one class for each row of logits ", x, ", got ", labels);
     } else if (labels.dtype() != x.dtype()) {
       return c.dtype_error("labels must be i32 or i64 (classes) or ", dtype_name(x.dtype()),
                            " like the logits (distributions), got ", labels);
@@ -148,7 +148,8 @@ struct SoftmaxCrossEntropyRules {
 constinit const OpDef ops::SoftmaxCrossEntropy::def{
     .kind = kind,
     .name = "softmax_cross_entropy",
-    .what = "logsumexp(logits) - logit[label] of each row, or the same of a distribution over the classes.",
+    .what =
+        "logsumexp(logits) - logit[label] of each row, or its mean for labels that are distributions over the classes.",
     .inputs = inputs("logits", "labels"),
     .attrs = {},
     .level = Level::Mir,

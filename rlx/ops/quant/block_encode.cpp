@@ -53,7 +53,7 @@ Expr field_of(Graph& g, Expr values, const Dims& lead, const BlockBits& bits) {
 
 Expr encode_blocks(Graph& g, QuantScheme scheme, Expr x) {
   const BlockLayout& l = block_layout(scheme);
-  check(l.scales == GroupScales::None, "blocks with scales of groups have no form as ops");
+  check(l.scales == GroupScales::None, "blocks with group scales cannot be encoded by ops");
   const double largest = (1 << (l.low.width + l.high.width)) - 1;
   constexpr double kLargest = std::numeric_limits<float>::max();
   Dims lead(x.shape().dims().begin(), x.shape().dims().end() - 1);

@@ -110,7 +110,7 @@ Result<Shape> infer_linear(const InferContext& c, int w_operand, const char* nam
 std::optional<Diagnostic> check_activation(const InferContext& c, std::optional<ActivationKind> activation) {
   if (activation && !contains(function_row(*activation).dtypes, DType::F32))
     return c.attr_error("activation '", enum_name(*activation), "' takes ",
-                        dtypes_text(function_row(*activation).dtypes), ", the product is float");
+                        dtypes_text(function_row(*activation).dtypes), ", but the result of the matmul is float");
   return std::nullopt;
 }
 

@@ -18,8 +18,9 @@ Result<Shapes> infer_blocks(const InferContext& c, const ops::Dequantize& op) {
   if (codes.dtype() != DType::U8 || codes.rank() < 1)
     return c.dtype_error("codes of ", scheme, " must be u8 [.., row bytes], got ", codes);
   for (const char* name : {"scale", "zero_point", "global_scale"})
-    if (c.has(name)) return c.attr_error(scheme, " takes no ", name, ": its blocks hold their own");
-  if (op.axis || op.block) return c.attr_error(scheme, " has blocks of its own along the last axis: no axis, no block");
+    if (c.has(name)) return c.attr_error(scheme, " takes no ", name, ": its blocks have their own");
+  if (op.axis || op.block)
+    return c.attr_error(scheme, " has its own blocks along the last axis: axis and block must not be set");
   if (static_cast<int>(op.dims.size()) != codes.rank())
     return c.attr_error("dims ", dims_text(op.dims), " must have the rank of the codes ", codes);
   const Dim &row = op.dims.back(), &bytes = codes.dim(-1);
@@ -27,11 +28,12 @@ Result<Shapes> infer_blocks(const InferContext& c, const ops::Dequantize& op) {
     return c.error("the last of dims ", dims_text(op.dims), " must be a multiple of ", l.elements, ", the block of ",
                    scheme);
   if (row.value() / l.elements > (std::int64_t{1} << 40) || !bytes.is_static(row.value() / l.elements * l.bytes))
-    return c.error("a row of ", row, " elements in ", scheme, " takes ", l.bytes, " bytes for each ", l.elements,
-                   ", the codes are ", codes);
+    return c.error("a row of ", row, " elements in ", scheme, " needs ", l.bytes, " bytes for each ", l.elements,
+                   " elements, got codes ", codes);
   Dims want = codes.dims();
   want.back() = row;
-  if (want != op.dims) return c.error("dims ", dims_text(op.dims), " and the codes ", codes, " differ in their rows");
+  if (want != op.dims)
+    return c.error("dims ", dims_text(op.dims), " and the codes ", codes, " differ in the number of rows");
   return make_shapes(Shape(op.dims, op.dtype));
 }
 
@@ -42,17 +44,20 @@ struct DequantizeRules {
     if (is_block_scheme(op.scheme)) return infer_blocks(c, op);
     const Shape& codes = c.input("codes");
     if (!is_quantized_dtype(codes.dtype()))
-      return c.dtype_error("codes must be integers (but u64), 4-bit, f8 or f4, got ", codes);
-    if (!op.dims.empty()) return c.attr_error("dims are for block schemes: affine codes have the result's dimensions");
+      return c.dtype_error("codes must be integers (except u64), 4-bit integers, f8 or f4, got ", codes);
+    if (!op.dims.empty())
+      return c.attr_error("dims must be set only for block schemes: affine codes have the dimensions of the result");
     if (auto e = check_grid(c, codes, scale_grid(op))) return *e;
     if (c.has("scale")) {
       const Shape& s = c.input("scale");
       const bool narrow =
           is_float(s.dtype()) ? s.dtype() != DType::F64 || op.dtype == DType::F64 : is_float_quantized(s.dtype());
-      if (!narrow) return c.dtype_error("scale must be float or f8, and no wider than the f32 of the product, got ", s);
+      if (!narrow)
+        return c.dtype_error(
+            "scale must be float or f8, and at most f32, in which the multiplication is computed, got ", s);
       if (auto e = check_scale_dims(c, "scale", s, codes, scale_grid(op))) return *e;
     } else if (op.axis) {
-      return c.attr_error("axis ", *op.axis, " is the axis of a scale: give one");
+      return c.attr_error("axis ", *op.axis, " needs a scale, which is missing");
     }
     if (c.has("zero_point")) {
       const Shape& z = c.input("zero_point");
@@ -62,7 +67,7 @@ struct DequantizeRules {
     }
     if (c.has("global_scale")) {
       const Shape& s = c.input("global_scale");
-      if (!c.has("scale")) return c.attr_error("global_scale multiplies a scale: give one");
+      if (!c.has("scale")) return c.attr_error("global_scale needs a scale, which is missing");
       if (s.rank() != 0 || s.dtype() != scale_dtype(op.dtype))
         return c.error("global_scale must be [] ", dtype_name(scale_dtype(op.dtype)), ", got ", s);
     }
@@ -174,7 +179,7 @@ struct DequantizeRules {
 constinit const OpDef ops::Dequantize::def{
     .kind = kind,
     .name = "dequantize",
-    .what = "Codes to the numbers they stand for: (codes - zero_point) * scale, or GGUF's blocks.",
+    .what = "Decodes quantized values: (codes - zero_point) * scale, or blocks of GGUF.",
     .inputs = inputs("codes", maybe("scale"), maybe("zero_point"), maybe("global_scale"))
                   .masked_by<&ops::Dequantize::present>(),
     .attrs = DequantizeRules::attrs,

@@ -58,7 +58,7 @@ struct FakeQuantizeRules {
     if (c.has("scale")) {
       if (auto e = check_scale_dims(c, "scale", c.input("scale"), x, grid_of(op))) return *e;
       if (c.input("scale").dtype() != s.dtype())
-        return c.dtype_error("scale must be ", dtype_name(s.dtype()), " beside x ", x, ", got ", c.input("scale"));
+        return c.dtype_error("scale must be ", dtype_name(s.dtype()), " for x ", x, ", got ", c.input("scale"));
     }
     return make_shapes(x, s);
   }
@@ -157,7 +157,7 @@ struct FakeQuantizeRules {
 constinit const OpDef ops::FakeQuantize::def{
     .kind = kind,
     .name = "fake_quantize",
-    .what = "Numbers as codes of a few bits would give them back; its derivative passes through the rounding.",
+    .what = "Rounds numbers as quantization to a few bits would; its derivative passes through the rounding.",
     .inputs = inputs("x", maybe("scale")).present_when(FakeQuantizeRules::present),
     .attrs = FakeQuantizeRules::attrs,
     .level = Level::Mir,

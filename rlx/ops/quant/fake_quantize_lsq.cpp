@@ -19,7 +19,7 @@ struct FakeQuantizeLsqRules {
     if (auto e = check_grid(c, x, grid)) return *e;
     if (auto e = check_scale_dims(c, "scale", c.input("scale"), x, grid)) return *e;
     if (c.input("scale").dtype() != scale_dtype(x.dtype()))
-      return c.dtype_error("scale must be ", dtype_name(scale_dtype(x.dtype())), " beside x ", x, ", got ",
+      return c.dtype_error("scale must be ", dtype_name(scale_dtype(x.dtype())), " for x ", x, ", got ",
                            c.input("scale"));
     return make_shapes(x);
   }
@@ -52,7 +52,7 @@ struct FakeQuantizeLsqRules {
 constinit const OpDef ops::FakeQuantizeLsq::def{
     .kind = kind,
     .name = "fake_quantize_lsq",
-    .what = "Numbers as codes would give them back, with a scale that is learned.",
+    .what = "Rounds numbers as quantization would, with a learned scale (LSQ).",
     .inputs = inputs("x", "scale"),
     .attrs = FakeQuantizeLsqRules::attrs,
     .level = Level::Mir,

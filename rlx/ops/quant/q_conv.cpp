@@ -47,9 +47,9 @@ struct QConvRules {
     if (auto e = check_list("high", op.high, 0)) return *e;
     if (op.groups < 1) return c.attr_error("groups must be positive, got ", op.groups);
     for (int i = 1; i < w.rank(); ++i)
-      if (!w.dim(i).is_static()) return c.error("the extents of w ", w, " but the first must be numbers");
+      if (!w.dim(i).is_static()) return c.error("all extents of w ", w, " except the first must be known");
     if (!x.dim(1).is_static() || !w.dim(0).is_static())
-      return c.error("the channels of x ", x, " and w ", w, " must be numbers");
+      return c.error("the channels of x ", x, " and w ", w, " must be known");
     const std::int64_t channels = x.dim(1).value(), out = w.dim(0).value();
     if (channels % op.groups != 0 || out % op.groups != 0)
       return c.attr_error("groups ", op.groups, " does not divide the channels of x ", x, " and w ", w);
@@ -64,7 +64,7 @@ struct QConvRules {
     for (int i = 0; i < space; ++i) {
       const std::int64_t extent = w.dim(i + 2).value();
       if (extent < 1 || extent > kMostTaps || (taps *= extent) > kMostTaps)
-        return c.error("w ", w, " must have from 1 to ", kMostTaps, " taps");
+        return c.error("w ", w, " must have from 1 to ", kMostTaps, " elements in its window");
       const Dim room = windows.padded(x.dim(i + 2), i) - windows.reach(w.dim(i + 2), i) - Dim(1);
       if (c.negative(room)) return c.error("the window of w ", w, " is larger than the padded x ", x);
       dims.push_back(floordiv(room, Dim(windows.strides[place_of(i)])) + Dim(1));
@@ -184,7 +184,7 @@ struct QConvRules {
 constinit const OpDef ops::QConv::def{
     .kind = kind,
     .name = "q_conv",
-    .what = "A convolution of codes of 8 bits as codes: summed in I32 and rounded once.",
+    .what = "A convolution of 8-bit quantized values with a quantized result: summed in I32 and rounded once.",
     .inputs = inputs("x", "w", maybe("bias")).masked_by<&ops::QConv::present>(),
     .attrs = QConvRules::attrs,
     .level = Level::Mir,

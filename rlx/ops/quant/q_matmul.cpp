@@ -67,7 +67,7 @@ struct QMatMulRules {
 constinit const OpDef ops::QMatMul::def{
     .kind = kind,
     .name = "q_matmul",
-    .what = "A product of codes of 8 bits as codes: summed in I32 and rounded once.",
+    .what = "A matmul of 8-bit quantized values with a quantized result: summed in I32 and rounded once.",
     .inputs = inputs("x", "w", maybe("bias")).masked_by<&ops::QMatMul::present>(),
     .attrs = QMatMulRules::attrs,
     .level = Level::Mir,

@@ -23,7 +23,7 @@ std::optional<Diagnostic> check_code_dtype(const InferContext& c, DType t) {
   if (is_float_quantized(t) || t == DType::I4 || t == DType::U4 || t == DType::I32 ||
       (is_int(t) && dtype_bits(t) <= 16))
     return std::nullopt;
-  return c.dtype_error("codes are i4, u4, i8, u8, i16, u16, i32, f8 or f4, not ", dtype_name(t));
+  return c.dtype_error("quantized values must be i4, u4, i8, u8, i16, u16, i32, f8 or f4, got ", dtype_name(t));
 }
 
 // The blocks of x.
@@ -31,14 +31,15 @@ Result<Shapes> infer_blocks(const InferContext& c, const ops::Quantize& op) {
   const BlockLayout& l = block_layout(op.scheme);
   const std::string_view scheme = enum_name(op.scheme);
   const Shape& x = c.input("x");
-  if (!makes_blocks(op.scheme)) return c.attr_error("blocks of ", scheme, " are decoded, not made");
+  if (!makes_blocks(op.scheme)) return c.attr_error("blocks of ", scheme, " can be decoded, but not encoded");
   if (l.scales != GroupScales::None)
     return c.attr_error("the blocks of ", scheme,
-                        " are made on the host: quantize_blocks searches for their scales; pass them as u8 codes");
+                        " can be encoded only on the host: use quantize_blocks, and pass its bytes as u8");
   for (const char* name : {"scale", "zero_point"})
-    if (c.has(name)) return c.attr_error(scheme, " takes no ", name, ": its blocks hold their own");
-  if (op.axis || op.block) return c.attr_error(scheme, " has blocks of its own along the last axis: no axis, no block");
-  if (op.dtype != DType::U8) return c.dtype_error("blocks of ", scheme, " are u8, not ", dtype_name(op.dtype));
+    if (c.has(name)) return c.attr_error(scheme, " takes no ", name, ": its blocks have their own");
+  if (op.axis || op.block)
+    return c.attr_error(scheme, " has its own blocks along the last axis: axis and block must not be set");
+  if (op.dtype != DType::U8) return c.dtype_error("blocks of ", scheme, " must be u8, got ", dtype_name(op.dtype));
   if (x.rank() < 1 || !x.dim(-1).is_static() || x.dim(-1).value() % l.elements != 0)
     return c.error("the last dimension of x ", x, " must be a multiple of ", l.elements, ", the block of ", scheme);
   return make_shapes(Shape(x.dims(), DType::U8).with_dim(x.rank() - 1, x.dim(-1).value() / l.elements * l.bytes));
@@ -51,18 +52,19 @@ struct QuantizeRules {
     const Shape& x = c.input("x");
     if (!is_float(x.dtype())) return c.dtype_error("x must be float, got ", x);
     if (is_block_scheme(op.scheme)) return infer_blocks(c, op);
-    if (!c.has("scale")) return c.attr_error("affine codes need a scale: give one, or take dynamic_quantize");
+    if (!c.has("scale")) return c.attr_error("affine quantization needs a scale: give one, or use dynamic_quantize");
     const Shape& s = c.input("scale");
     if (auto e = check_code_dtype(c, op.dtype)) return *e;
     if (auto e = check_grid(c, x, scale_grid(op))) return *e;
     if (!(is_float(s.dtype()) || is_float_quantized(s.dtype())) || (s.dtype() == DType::F64 && x.dtype() != DType::F64))
-      return c.dtype_error("scale must be float or f8, and no wider than the f32 of the quotient, got ", s);
+      return c.dtype_error("scale must be float or f8, and at most f32, in which the quotient is computed, got ", s);
     if (auto e = check_scale_dims(c, "scale", s, x, scale_grid(op))) return *e;
     if (c.has("zero_point")) {
       const Shape& z = c.input("zero_point");
-      if (op.dtype == DType::I32) return c.attr_error("i32 codes take no zero_point: its sum would not be exact");
+      if (op.dtype == DType::I32) return c.attr_error("i32 takes no zero_point: the sum would not be exact");
       if (z.dtype() != op.dtype)
-        return c.dtype_error("zero_point must have the dtype of the codes, ", dtype_name(op.dtype), ", got ", z);
+        return c.dtype_error("zero_point must have the dtype of the quantized values, ", dtype_name(op.dtype), ", got ",
+                             z);
       if (auto e = check_scale_dims(c, "zero_point", z, x, scale_grid(op))) return *e;
     }
     return make_shapes(x.with_dtype(op.dtype));
@@ -132,14 +134,13 @@ struct DynamicQuantizeRules {
     const Op& op = c.op<Op>();
     const Shape& x = c.input(0);
     if (is_block_scheme(op.scheme))
-      return c.attr_error("blocks of ", enum_name(op.scheme),
-                          " always have scales of their own: they are made by quantize");
+      return c.attr_error("blocks of ", enum_name(op.scheme), " have their own scales: use quantize");
     if (!is_float(x.dtype())) return c.dtype_error("x must be float, got ", x);
     if (is_float_quantized(op.dtype) || op.dtype == DType::I32)
-      return c.dtype_error("codes are i4, u4, i8, u8, i16 or u16, not ", dtype_name(op.dtype));
+      return c.dtype_error("quantized values must be i4, u4, i8, u8, i16 or u16, got ", dtype_name(op.dtype));
     if (auto e = check_code_dtype(c, op.dtype)) return *e;
     if (op.symmetric && quantized_range(op.dtype).low == 0)
-      return c.dtype_error("symmetric codes are signed, not ", dtype_name(op.dtype));
+      return c.dtype_error("symmetric quantization needs a signed dtype, got ", dtype_name(op.dtype));
     if (auto e = check_grid(c, x, scale_grid(op))) return *e;
     const Dims s = scale_dims(x.dims(), scale_grid(op));
     return make_shapes(x.with_dtype(op.dtype), Shape(s, scale_dtype(x.dtype())), Shape(s, op.dtype));
@@ -214,7 +215,7 @@ struct DynamicQuantizeRules {
 constinit const OpDef ops::Quantize::def{
     .kind = kind,
     .name = "quantize",
-    .what = "Numbers to codes: round(x / scale) + zero_point, saturated.",
+    .what = "Quantizes numbers: round(x / scale) + zero_point, saturated.",
     .inputs = inputs("x", maybe("scale"), maybe("zero_point")).masked_by<&ops::Quantize::present>(),
     .attrs = QuantizeRules::attrs,
     .level = Level::Mir,
@@ -224,8 +225,8 @@ constinit const OpDef ops::Quantize::def{
     .precision = PrecisionCategory::Stated,
     .infer = QuantizeRules::infer,
     .decompose = QuantizeRules::decompose,
-    .vjp = none("codes are whole numbers: fake_quantize has a derivative that passes through the rounding"),
-    .jvp = none("codes are whole numbers: fake_quantize has a derivative that passes through the rounding"),
+    .vjp = none("quantized values are integers: use fake_quantize, whose derivative passes through the rounding"),
+    .jvp = none("quantized values are integers: use fake_quantize, whose derivative passes through the rounding"),
     .batch = QuantizeRules::batch,
     .reference = QuantizeRules::reference,
     .cost = flops_per_element<3>};
@@ -233,7 +234,7 @@ constinit const OpDef ops::Quantize::def{
 constinit const OpDef ops::DynamicQuantize::def{
     .kind = kind,
     .name = "dynamic_quantize",
-    .what = "Numbers to codes with the scale and zero point of their own range.",
+    .what = "Quantizes numbers with the scale and zero point of their own range.",
     .inputs = inputs("x"),
     .attrs = DynamicQuantizeRules::attrs,
     .level = Level::Mir,

@@ -47,8 +47,9 @@ std::optional<Diagnostic> check_grid(const InferContext& c, const Shape& x, cons
   if (grid.axis)
     if (auto e = c.check_axis(*grid.axis, x)) return e;
   if (grid.block < 0 || grid.block > (std::int64_t{1} << 30))
-    return c.attr_error("block must be 0 (no blocks) or the number of neighbours that share a scale, got ", grid.block);
-  if (grid.block > 0 && !grid.axis) return c.attr_error("block ", grid.block, " needs the axis that it divides");
+    return c.attr_error("block must be 0 (no blocks) or the number of adjacent elements that share a scale, got ",
+                        grid.block);
+  if (grid.block > 0 && !grid.axis) return c.attr_error("block ", grid.block, " needs an axis");
   return std::nullopt;
 }
 

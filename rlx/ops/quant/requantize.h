@@ -19,19 +19,20 @@ template <class Op>
 std::optional<Diagnostic> check_requantize(const InferContext& c, const Op& op, const Dim& channels) {
   const Shape &x = c.input("x"), &w = c.input("w");
   for (const Shape* s : {&x, &w})
-    if (!is_byte_dtype(s->dtype())) return c.dtype_error("x and w are codes, i8 or u8, got ", x, " and ", w);
+    if (!is_byte_dtype(s->dtype())) return c.dtype_error("x and w must be i8 or u8, got ", x, " and ", w);
   if (!is_byte_dtype(op.dtype)) return c.dtype_error("makes i8 or u8, not ", dtype_name(op.dtype));
   const auto zero_point = [&](const char* name, std::int64_t zp, DType t) -> std::optional<Diagnostic> {
     const QuantizedRange range = quantized_range(t);
     const auto value = static_cast<double>(zp);
     if (value >= range.low && value <= range.high) return std::nullopt;
-    return c.attr_error(name, " ", zp, " is no code of ", dtype_name(t));
+    return c.attr_error(name, " ", zp, " is not a value of ", dtype_name(t));
   };
   if (auto e = zero_point("x_zp", op.x_zp, x.dtype())) return e;
   if (auto e = zero_point("w_zp", op.w_zp, w.dtype())) return e;
   if (auto e = zero_point("out_zp", op.out_zp, op.dtype)) return e;
   if (op.mult.size() != 1 && !channels.is_static(static_cast<std::int64_t>(op.mult.size())))
-    return c.attr_error("mult has ", op.mult.size(), " numbers, it is one or one for each of ", channels, " channels");
+    return c.attr_error("mult has ", op.mult.size(), " numbers; it needs one, or one for each of ", channels,
+                        " channels");
   for (double m : op.mult)
     if (!std::isfinite(m)) return c.attr_error("mult must be finite, got ", m);
   if (c.has("bias")) {

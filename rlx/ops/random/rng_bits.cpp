@@ -68,7 +68,7 @@ struct RngBitsRules {
 constinit const OpDef ops::RngBits::def{
     .kind = kind,
     .name = "rng_bits",
-    .what = "Random bits of a key and each element's place: Threefry-2x32-20, as jax.random.bits.",
+    .what = "Random bits from a key and the index of each element: Threefry-2x32-20, as jax.random.bits.",
     .inputs = inputs("key", "first").optional(1),
     .attrs = RngBitsRules::attrs,
     .level = Level::Mir,

@@ -15,7 +15,7 @@ struct SampleRules {
   static Result<Shapes> infer(const InferContext& c) {
     const Shape& logits = c.input("logits");
     if (logits.rank() != 2 || !is_float(logits.dtype())) return c.error("logits must be float [B, V], not ", logits);
-    if (c.negative(logits.dim(1) - 1)) return c.error("logits ", logits, " have no token to draw");
+    if (c.negative(logits.dim(1) - 1)) return c.error("logits ", logits, " have no tokens to sample from");
     const Dims rows{logits.dim(0)};
     for (const char* name : {"temperature", "top_k", "top_p", "min_p"}) {
       if (!c.has(name)) continue;
@@ -102,7 +102,7 @@ struct SampleRules {
     const Expr u = g.max(g.cast(whole, t) * (wide ? 0x1p-52 : 0x1p-23), tiny);
     return -g.log(-g.log(u));
   }
-  static constexpr NoRule vjp = none("a drawn token has no derivative; its probability is that of log_softmax");
+  static constexpr NoRule vjp = none("a sampled token has no derivative; use log_softmax for its probability");
   static constexpr NoRule jvp = vjp;
   // The rows of all batch members are concatenated.
   static void batch(BatchContext& c) {
@@ -137,7 +137,7 @@ struct SampleRules {
 constinit const OpDef ops::Sample::def{
     .kind = kind,
     .name = "sample",
-    .what = "A token drawn from each row of logits, after mask, temperature, top-k, top-p and min-p.",
+    .what = "A token sampled from each row of logits, after mask, temperature, top-k, top-p and min-p.",
     .inputs = inputs("logits", "temperature", "top_k", "top_p", "key", maybe("min_p"), maybe("mask_bits"))
                   .masked_by<&ops::Sample::present>(),
     .attrs = SampleRules::attrs,

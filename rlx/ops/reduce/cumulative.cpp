@@ -123,7 +123,8 @@ struct CumulativeRules {
     const auto& op = c.op<ops::Cumulative>();
     if (auto error = c.check_axis(op.axis, x)) return *error;
     const bool ordered = op.fn == CumulativeKind::Max || op.fn == CumulativeKind::Min;
-    if (is_storage_only(x.dtype())) return c.dtype_error("cannot compute with ", x, "; cast it first");
+    if (is_storage_only(x.dtype()))
+      return c.dtype_error("x has a storage dtype, which cannot be computed with: ", x, "; cast it first");
     if (ordered && is_complex(x.dtype())) return c.dtype_error("complex values have no order: ", x);
     if (!ordered && x.dtype() == DType::Bool)
       return c.dtype_error("x is Bool ", x, "; cast it to an integer or float dtype first");

@@ -45,7 +45,8 @@ struct ReduceRules {
     if (!std::is_sorted(op.axes.begin(), op.axes.end()))
       return c.attr_error("axes ", dims_text(op.axes), " must be sorted");
     const bool ordered = op.fn == ReduceKind::Max || op.fn == ReduceKind::Min;
-    if (is_storage_only(x.dtype())) return c.dtype_error("cannot compute with ", x, "; cast it first");
+    if (is_storage_only(x.dtype()))
+      return c.dtype_error("x has a storage dtype, which cannot be computed with: ", x, "; cast it first");
     if (ordered && is_complex(x.dtype())) return c.dtype_error("complex values have no order: ", x);
     if (!ordered && x.dtype() == DType::Bool)
       return c.dtype_error("x is Bool ", x, "; cast it to an integer or float dtype first");
@@ -171,9 +172,9 @@ struct ArgReduceRules {
     if (is_storage_only(x.dtype()) || is_complex(x.dtype())) return c.dtype_error("x must be a real tensor, not ", x);
     const Dim& extent = x.dim(static_cast<int>(op.axis));
     if (c.negative(extent - 1))
-      return c.error("axis ", op.axis, " of x ", x, " is empty, it has no ", enum_name(op.fn));
+      return c.error("axis ", op.axis, " of x ", x, " is empty, so it has no ", enum_name(op.fn));
     if (extent.is_static() && extent.value() > std::numeric_limits<std::int32_t>::max())
-      return c.error("axis ", op.axis, " of x ", x, " has more elements than its index, an i32, can name");
+      return c.error("axis ", op.axis, " of x ", x, " has more elements than an i32 index can address");
     Dims dims = x.dims();
     if (op.keep_dims)
       dims[static_cast<std::size_t>(op.axis)] = Dim(1);

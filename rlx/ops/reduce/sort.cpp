@@ -14,11 +14,11 @@ struct SortRules {
     if (auto error = c.check_axis(c.op<ops::Sort>().axis, keys)) return *error;
     if (is_complex(keys.dtype())) return c.dtype_error("complex values have no order: keys ", keys);
     if (is_storage_only(keys.dtype()))
-      return c.dtype_error("cannot compare values of keys ", keys, "; cast them first");
+      return c.dtype_error("keys have a storage dtype, which cannot be compared: ", keys, "; cast them first");
     Shapes results;
     for (int i = 0; i < c.num_inputs(); ++i) {
       if (!(c.input(i).dims() == keys.dims()))
-        return c.error("operand ", i, " ", c.input(i), " must have the dims of the keys ", keys);
+        return c.error("operand ", i, " ", c.input(i), " must have the dimensions of the keys ", keys);
       results.push_back(c.input(i));
     }
     return results;
@@ -110,7 +110,7 @@ struct SortRules {
 constinit const OpDef ops::Sort::def{
     .kind = kind,
     .name = "sort",
-    .what = "Keys in stable order along an axis, NaN above all numbers, and other values in the keys' order.",
+    .what = "Keys sorted along an axis (stable, NaN above all numbers), and other values in the order of the keys.",
     .inputs = inputs("keys", "values").optional(1).more(),
     .attrs = SortRules::attrs,
     .level = Level::Mir,

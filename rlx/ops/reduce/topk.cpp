@@ -29,7 +29,7 @@ struct TopKRules {
     if (k < 0 || c.negative(x.dim(-1) - Dim(k)))
       return c.attr_error("k ", k, " is not in [0, ", x.dim(-1), "], the extent of the last axis");
     if (x.dim(-1).is_static() && x.dim(-1).value() > std::numeric_limits<std::int32_t>::max())
-      return c.error("the last axis of x ", x, " has more elements than its indices, i32, can name");
+      return c.error("the last axis of x ", x, " has more elements than i32 indices can address");
     const Shape values = x.with_dim(x.rank() - 1, Dim(k));
     return make_shapes(values, values.with_dtype(DType::I32));
   }

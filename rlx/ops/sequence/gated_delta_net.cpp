@@ -19,8 +19,8 @@ struct GatedDeltaNetRules {
     const Dim &batch = q.dim(0), &steps = q.dim(1), &groups = q.dim(2), &n = q.dim(3), &heads = v.dim(2),
               &width = v.dim(3);
     if (!groups.is_static() || !heads.is_static() || groups.value() < 1 || heads.value() % groups.value() != 0)
-      return c.error("the ", heads, " heads of v ", v, " are no multiple of those of q ", q);
-    if (!op.scale && !n.is_static()) return c.error("q ", q, " needs a known width, or a scale");
+      return c.error("the ", heads, " heads of v ", v, " are not a multiple of the heads of q ", q);
+    if (!op.scale && !n.is_static()) return c.error("q ", q, " needs a known last extent, or the attribute scale");
     const struct {
       std::string_view name;
       Dims dims;

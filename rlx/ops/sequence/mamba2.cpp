@@ -17,7 +17,7 @@ struct Mamba2Rules {
     if (b.rank() != 4) return c.error("b must be [B, S, G, N] for x ", x, ", got ", b);
     const Dim &groups = b.dim(2), &n = b.dim(3);
     if (!groups.is_static() || !heads.is_static() || groups.value() < 1 || heads.value() % groups.value() != 0)
-      return c.error("the ", heads, " heads of x ", x, " are no multiple of the groups of b ", b);
+      return c.error("the ", heads, " heads of x ", x, " are not a multiple of the groups of b ", b);
     const Dims d = c.has("d") && c.input("d").rank() == 2 ? Dims{heads, width} : Dims{heads};
     const struct {
       std::string_view name;

@@ -23,14 +23,14 @@ std::optional<Diagnostic> check_functions(const InferContext& c, const Recurrent
   const std::size_t each = s.own_functions.size(), all = each * static_cast<std::size_t>(s.directions());
   const std::size_t said = s.activations.size();
   if (said != 0 && said != each && said != all)
-    return c.attr_error("takes ", each, " activations for each of ", s.directions(),
-                        " directions, or for all of them; got ", said);
+    return c.attr_error("needs ", each, " activations for each of ", s.directions(),
+                        " directions, or the same for all directions; got ", said);
   for (ActivationKind fn : s.activations)
     if (!contains(function_row(fn).dtypes, DType::F32))
-      return c.attr_error("activation '", enum_name(fn), "' does not take floats");
+      return c.attr_error("activation '", enum_name(fn), "' does not accept floats");
   for (const auto& list : {s.alpha, s.beta}) {
     if (!list.empty() && list.size() != said)
-      return c.attr_error("alpha and beta have one number for each of the ", said, " activations, or none; got ",
+      return c.attr_error("alpha and beta need one number for each of the ", said, " activations, or none; got ",
                           list.size());
     for (double v : list)
       if (!std::isfinite(v)) return c.attr_error("alpha and beta must be finite, got ", v);
@@ -145,15 +145,15 @@ Result<Shapes> infer_recurrent(const InferContext& c, const RecurrentSpec& s, in
     const Shape& w = c.input("w");
     if (const Dims dims{directions, rows, x.dim(2)};
         w.dtype() == t && w.rank() == 3 && w.dims() != dims && w.dims() == Dims{directions, rows, w.dim(2)})
-      return c.error("w must be ", dims_text(dims), " beside x ", x, " of ", x.dim(2), " features, got ", w);
+      return c.error("w must be ", dims_text(dims), " for x ", x, " of ", x.dim(2), " features, got ", w);
     if (auto e = check_operand(c, "w", {directions, rows, x.dim(2)}, t)) return *e;
     if (auto e = check_operand(c, "bias", {directions, Dim(2) * rows}, t)) return *e;
   } else {
     if (!(x.dim(2) == directions * rows))
-      return c.error("x without w is the projection with ", directions * rows, " columns, got ", x);
+      return c.error("without w, x must be the projection with ", directions * rows, " columns, got ", x);
     if (s.keeps_bias != c.has("bias"))
-      return c.error(s.keeps_bias ? "bias [D, H] is missing: linear_before_reset adds it inside of the step"
-                                  : "there is no bias where there is no w: x has it already");
+      return c.error(s.keeps_bias ? "bias [D, H] is missing: linear_before_reset needs it in each step"
+                                  : "without w there must be no bias: x includes it already");
     if (auto e = check_operand(c, "bias", {directions, hidden}, t)) return *e;
   }
   if (c.has("lengths")) {

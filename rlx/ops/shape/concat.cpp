@@ -21,7 +21,7 @@ struct ConcatRules {
       for (int d = 0; d < x.rank(); ++d)
         if (d != axis && !(x.dim(d) == first.dim(d)))
           return c.error("operand ", i, " ", x, " and operand 0 ", first, " differ on axis ", d,
-                         ", they may differ on axis ", axis, " only");
+                         "; they may differ only on axis ", axis, " only");
       total = total + x.dim(static_cast<int>(axis));
     }
     return make_shapes(first.with_dim(static_cast<int>(axis), total));

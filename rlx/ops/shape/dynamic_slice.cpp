@@ -12,7 +12,7 @@ namespace {
 std::optional<Diagnostic> check_window(const InferContext& c, const Shape& x, const Dims& window, const Shape& starts) {
   if (!is_index(starts.dtype())) return c.dtype_error("starts must be i32 or i64, not ", starts, "; cast it");
   if (starts.rank() != 1 || !(starts.dim(0) == Dim(x.rank())))
-    return c.error("starts ", starts, " must hold one position per axis of x ", x);
+    return c.error("starts ", starts, " must have one position for each axis of x ", x);
   if (window.size() != static_cast<std::size_t>(x.rank()))
     return c.error("the window ", dims_text(window), " and x ", x, " have different ranks");
   for (std::size_t i = 0; i < window.size(); ++i)

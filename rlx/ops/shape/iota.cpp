@@ -11,7 +11,7 @@ struct IotaRules {
     const auto& op = c.op<ops::Iota>();
     Shape shape(op.dims, op.dtype);
     if (!contains(DTypes::Int | DTypes::Float, op.dtype))
-      return c.dtype_error("counts in integers or floats, not ", dtype_name(op.dtype));
+      return c.dtype_error("must be integers or floats, got ", dtype_name(op.dtype));
     for (const Dim& d : op.dims)
       if (c.negative(d)) return c.error("has a negative dimension in ", dims_text(op.dims));
     if (auto bad = c.check_axis(op.axis, shape)) return *bad;

@@ -25,8 +25,8 @@ struct PadRules {
     if (value.rank() != 0) return c.error("the padding value must be a scalar, not ", value);
     if (auto error = c.check_same_dtype(0, 2)) return *error;
     if (op.low.size() != rank || op.high.size() != rank || (!op.interior.empty() && op.interior.size() != rank))
-      return c.attr_error("x ", x, " needs ", rank, " amounts low, high and interior, not ", op.low.size(), ", ",
-                          op.high.size(), " and ", op.interior.size());
+      return c.attr_error("x ", x, " needs ", rank, " amounts in each of low, high and interior, got ", op.low.size(),
+                          ", ", op.high.size(), " and ", op.interior.size());
     Dims dims;
     for (std::size_t i = 0; i < rank; ++i) {
       const Dim& extent = x.dims()[i];
@@ -34,12 +34,13 @@ struct PadRules {
       if (between < 0) return c.attr_error("interior padding ", between, " of axis ", i, " is negative");
       for (std::int64_t amount : {op.low[i], op.high[i], between})
         if (amount > kMaxAmount || amount < -kMaxAmount)
-          return c.attr_error("the amount ", amount, " of axis ", i, " is beyond any tensor");
+          return c.attr_error("the amount ", amount, " of axis ", i, " is too large");
       Dim spread = extent;
       if (between > 0) spread = extent + max(extent - 1, Dim(0)) * Dim(between);
       const Dim d = spread + Dim(op.low[i]) + Dim(op.high[i]);
       if (c.negative(d))
-        return c.error("low ", op.low[i], " and high ", op.high[i], " crop more than axis ", i, " of x ", x, " has");
+        return c.error("low ", op.low[i], " and high ", op.high[i], " crop more elements than axis ", i, " of x ", x,
+                       " has");
       dims.push_back(d);
     }
     return make_shapes(Shape(std::move(dims), x.dtype()));
@@ -114,7 +115,7 @@ struct PadRules {
 constinit const OpDef ops::Pad::def{
     .kind = kind,
     .name = "pad",
-    .what = "x with a value before, behind and between its elements; negative amounts crop.",
+    .what = "x with a value before, after and between its elements; negative amounts crop.",
     .inputs = inputs("x", "value"),
     .attrs = PadRules::attrs,
     .level = Level::Mir,

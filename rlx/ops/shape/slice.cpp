@@ -52,8 +52,8 @@ struct SliceRules {
     const auto& op = c.op<ops::Slice>();
     const auto rank = static_cast<std::size_t>(x.rank());
     if (op.starts.size() != rank || op.limits.size() != rank || (!op.strides.empty() && op.strides.size() != rank))
-      return c.attr_error("x ", x, " needs ", rank, " starts, limits and strides, not ", op.starts.size(), ", ",
-                          op.limits.size(), " and ", op.strides.size());
+      return c.attr_error("x ", x, " needs ", rank, " entries in each of starts, limits and strides, got ",
+                          op.starts.size(), ", ", op.limits.size(), " and ", op.strides.size());
     Dims dims;
     for (std::size_t i = 0; i < rank; ++i) {
       const Dim &start = op.starts[i], &limit = op.limits[i], &extent = x.dims()[i];

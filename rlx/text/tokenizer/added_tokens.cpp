@@ -24,7 +24,7 @@ void AddedTokenMatcher::add(std::string_view text, const AddedToken& token) {
   if (text.empty()) return;
   if (text.size() > kMaxBytes) {
     throw Error(ErrorCode::InvalidArgument,
-                concat_text("an added token has ", text.size(), " bytes, at most ", kMaxBytes, " are possible"));
+                concat_text("an added token has ", text.size(), " bytes, at most ", kMaxBytes, " are supported"));
   }
   std::uint32_t node = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {

@@ -23,7 +23,7 @@ Charsmap::Charsmap(std::string_view bytes, const std::string& where) {
   if (bytes.size() < 4) refuse("is shorter than its header");
   const std::size_t size = u32(0);
   if (size > bytes.size() - 4 || size % 4 != 0 || size == 0)
-    refuse(concat_text("claims a trie of ", size, " bytes of ", bytes.size() - 4));
+    refuse(concat_text("has a trie of ", size, " bytes, but only ", bytes.size() - 4, " bytes follow"));
   trie_.resize(size / 4);
   for (std::size_t i = 0; i < trie_.size(); ++i) trie_[i] = u32(4 + 4 * i);
   texts_ = bytes.substr(4 + size);

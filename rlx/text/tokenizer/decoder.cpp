@@ -103,8 +103,9 @@ std::string TokenDecoder::token_bytes(std::string_view token) const {
     // After the first token there is nothing to strip at the start, and the end is not known yet.
     if (s.kind == Kind::Fuse || (s.kind == Kind::Strip && s.fused)) continue;
     if (s.fused || s.kind == Kind::Ctc)
-      throw Error(ErrorCode::Unsupported, "the tokeniser's decoder rewrites its text as a whole",
-                  "tokens have no bytes of their own there, which grammars are made of");
+      throw Error(ErrorCode::Unsupported,
+                  "grammars do not support the decoder of this tokeniser, which rewrites the whole text",
+                  "grammars need the bytes of each token");
     DecoderStep to_space = s;
     to_space.content = " ";
     switch (s.kind) {

@@ -17,8 +17,8 @@ namespace rlx {
 }
 
 [[noreturn]] inline void unknown_component(const std::string& source, std::string_view part, std::string_view type) {
-  throw Error(ErrorCode::Unsupported, concat_text(source, ": the ", part, " \"", type, "\" is not known"),
-              "this version reads the components of tokenizers 0.23 but for UnicodeScripts and WordLevel");
+  throw Error(ErrorCode::Unsupported, concat_text(source, ": the ", part, " \"", type, "\" is not supported"),
+              "supported are the components of tokenizers 0.23 except UnicodeScripts and WordLevel");
 }
 
 /// The value of `key` unless it is missing or null.

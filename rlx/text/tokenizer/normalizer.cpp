@@ -121,8 +121,8 @@ std::string_view Normalizer::run(std::string_view text, Buffers& buffers) const 
     now = buffers.current;
     if (now.size() > limit) {
       throw Error(ErrorCode::Unsupported,
-                  concat_text("the normaliser made ", now.size(), " bytes of a text of ", text.size()),
-                  "the tokeniser's file is damaged or hostile");
+                  concat_text("the normaliser turned a text of ", text.size(), " bytes into ", now.size(), " bytes"),
+                  "the tokenizer file is damaged or malicious");
     }
   }
   return now;

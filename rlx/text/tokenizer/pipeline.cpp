@@ -99,7 +99,7 @@ std::optional<std::string_view> PipelineTokenizer::decoded_piece(TokenId id, boo
   const std::optional<std::string_view> token = id_to_token(id);
   if (!token) {
     throw Error(ErrorCode::InvalidArgument, concat_text("no token has the id ", id),
-                concat_text("ids of this tokeniser are 0 to ", vocab_size() - 1));
+                concat_text("the ids of this tokeniser are 0 to ", vocab_size() - 1));
   }
   if (skip_special_tokens && special_[static_cast<std::size_t>(id)]) return std::nullopt;
   if (!normalized_pieces_.empty()) {

@@ -57,9 +57,10 @@ class GgufTokenizerReader {
       read_unigram();
       add_eos = true;
     } else {
-      throw Error(ErrorCode::Unsupported,
-                  concat_text(file_.source(), ": the tokeniser \"", model, "\" (tokenizer.ggml.model) is not known"),
-                  "known are gpt2, llama, bert, t5 and gemma4");
+      throw Error(
+          ErrorCode::Unsupported,
+          concat_text(file_.source(), ": the tokeniser \"", model, "\" (tokenizer.ggml.model) is not supported"),
+          "supported are gpt2, llama, bert, t5 and gemma4");
     }
     read_added();
     if (file_.get_bool("tokenizer.ggml.add_bos_token", add_bos)) add_special(bos, parts_.prefix);
@@ -89,7 +90,7 @@ class GgufTokenizerReader {
     if (!id && name == "cls") id = id_of("bos");
     if (!id && name == "seperator") id = id_of("eos");
     if (id) return ids.push_back(*id);
-    fail(concat_text("tokenizer.ggml.", name, "_token_id"), "is missing, and the model puts that token around texts");
+    fail(concat_text("tokenizer.ggml.", name, "_token_id"), "is missing, but the model adds this token to texts");
   }
 
   GgufTokenType type_of(std::size_t id) const {
@@ -131,11 +132,11 @@ class GgufTokenizerReader {
     };
     MergeList out(vocabulary, lines.size(), 0,
                   [&](std::size_t rank, std::string_view, std::string_view, std::string_view) {
-                    refuse(rank, "names a token that the vocabulary lacks");
+                    refuse(rank, "has a token that is not in the vocabulary");
                   });
     for (std::size_t i = 0; i < lines.size(); ++i) {
       const std::size_t space = lines[i].find(' ', 1);
-      if (space == std::string_view::npos) refuse(i, "is no pair of tokens with a space between");
+      if (space == std::string_view::npos) refuse(i, "is not a pair of tokens with a space in between");
       out.add(lines[i].substr(0, space), lines[i].substr(space + 1));
     }
     return out.finish();
@@ -144,9 +145,10 @@ class GgufTokenizerReader {
   bool read_bpe(std::string_view pre) {
     const GgufPreTokenizer* p = find_gguf_pre_tokenizer(pre);
     if (p == nullptr) {
-      throw Error(ErrorCode::Unsupported,
-                  concat_text(file_.source(), ": the pre-tokeniser \"", pre, "\" (tokenizer.ggml.pre) is not known"),
-                  "use the model's tokenizer.json");
+      throw Error(
+          ErrorCode::Unsupported,
+          concat_text(file_.source(), ": the pre-tokeniser \"", pre, "\" (tokenizer.ggml.pre) is not supported"),
+          "use tokenizer.json of the model");
     }
     fill([&](std::size_t i) { return tokens_[i]; });
     BpeOptions options;

@@ -63,7 +63,7 @@ std::unique_ptr<WordModel> read_bpe(const JsonValue& model, const std::string& s
       throw Error(
           ErrorCode::Unsupported,
           concat_text(source, ": the model drops merges at random (dropout ", dropout->as_number("dropout"), ")"),
-          "set it to null: it is for training");
+          "set dropout to null: it is used only in training");
     }
   }
   BpeOptions options;

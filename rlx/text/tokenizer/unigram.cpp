@@ -92,7 +92,7 @@ class UnigramModel::Encoder final : public WordEncoder {
   TokenId unknown() const {
     if (!m_.unknown_) {
       throw Error(ErrorCode::InvalidArgument, "the text has a character that no token covers",
-                  "this tokeniser's file names no unknown token");
+                  "the tokenizer file defines no unknown token");
     }
     return *m_.unknown_;
   }

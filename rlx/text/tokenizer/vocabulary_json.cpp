@@ -15,7 +15,7 @@ TokenId id_of(const TokenizerParts& parts, std::string_view content, const std::
     if (added.content == content) return added.id;
   if (const std::optional<TokenId> id = parts.vocabulary->find(content)) return *id;
   bad_tokenizer_file(source, concat_text("the vocabulary lacks the token \"", content, "\""),
-                     "the post_processor puts it around texts");
+                     "the post_processor adds it to texts");
 }
 
 // Reads a pair like ["[SEP]", 102]; the id is ignored.
@@ -29,7 +29,7 @@ std::string_view name_of_pair(const JsonValue& processor, std::string_view key, 
 std::vector<TokenId> template_ids(const JsonValue& processor, std::string_view name, const std::string& source) {
   const std::optional<JsonValue> specials = part_of(processor, "special_tokens");
   if (!specials)
-    bad_tokenizer_file(source, concat_text("the post_processor names \"", name, "\", but no special_tokens"));
+    bad_tokenizer_file(source, concat_text("the post_processor names \"", name, "\", but there is no special_tokens"));
   std::vector<TokenId> out;
   for (const JsonValue& id : specials->at(name).at("ids").elements("ids")) {
     const std::int64_t value = id.as_int("ids");
@@ -45,7 +45,7 @@ void read_template(const JsonValue& processor, const std::string& source, std::v
   bool seen_text = false;
   for (const JsonValue& piece : processor.at("single").elements("single")) {
     if (piece.find("Sequence")) {
-      if (seen_text) bad_tokenizer_file(source, "the post_processor repeats the text");
+      if (seen_text) bad_tokenizer_file(source, "the post_processor has the text twice");
       seen_text = true;
       continue;
     }
@@ -53,7 +53,7 @@ void read_template(const JsonValue& processor, const std::string& source, std::v
     std::vector<TokenId>& to = seen_text ? suffix : prefix;
     for (const TokenId id : template_ids(processor, name, source)) to.push_back(id);
   }
-  if (!seen_text) bad_tokenizer_file(source, "the post_processor leaves the text out");
+  if (!seen_text) bad_tokenizer_file(source, "the post_processor does not have the text");
 }
 
 // Reads the template of text pairs. An unusable template is an error only when pairs are requested.
@@ -76,7 +76,7 @@ void read_pair_template(const JsonValue& processor, const std::string& source, T
     parts.pair.push_back({second ? PairPart::Second : PairPart::First, 0, type});
   }
   if (texts[0] != 1 || texts[1] != 1)
-    parts.no_pairs = concat_text(source, ": the template for pairs does not have each text once");
+    parts.no_pairs = concat_text(source, ": the template for pairs must have each text exactly once");
 }
 
 void read_processor(const JsonValue& processor, const std::string& source, TokenizerParts& parts) {
@@ -104,7 +104,7 @@ void read_processor(const JsonValue& processor, const std::string& source, Token
     unknown_component(source, "post_processor", kind);
   }
   if (!first)
-    parts.no_pairs = concat_text(source, ": several post_processors add tokens; what they make of pairs is not known");
+    parts.no_pairs = concat_text(source, ": several post_processors add tokens, so the tokens of pairs are not known");
   parts.prefix.insert(parts.prefix.begin(), prefix.begin(), prefix.end());
   parts.suffix.insert(parts.suffix.end(), suffix.begin(), suffix.end());
   constexpr std::size_t kMost = 1024;
@@ -197,7 +197,7 @@ void read_post_processor(const JsonValue& root, const std::string& source, Token
   }
   for (const PairPiece& piece : parts.pair)
     if (piece.part == PairPart::Special && !parts.vocabulary->has(piece.id))
-      parts.no_pairs = concat_text(source, ": pairs of texts get the id ", piece.id, ", which no token has");
+      parts.no_pairs = concat_text(source, ": the template for pairs adds the id ", piece.id, ", which no token has");
 }
 
 // Padding length and side are the caller's choice. The padding token belongs to the model.

@@ -198,10 +198,10 @@ TEST_CASE("misuse: builders with scalars alone, no operands, or kinds that are n
   CHECK_FALSE(test::error_text([&] { (void)g.attention(x, x, x, wild); }).empty());
   REFUSED("out of range", g.param("p", kMatrix, static_cast<ParamMode>(200)));
   REFUSED("dtype", g.cast(x, static_cast<DType>(77)));
-  REFUSED("77 is no DType", g.scalar(1, static_cast<DType>(77)));
-  REFUSED("already has a leaf called 'x'", g.input("x", kMatrix));
-  REFUSED("already has a leaf called 'x'", g.param("x", kMatrix));
-  REFUSED("already has a leaf called 'x'", g.state("x", Tensor::zeros(kMatrix)));
+  REFUSED("77 is not a DType", g.scalar(1, static_cast<DType>(77)));
+  REFUSED("already has an input, param or state 'x'", g.input("x", kMatrix));
+  REFUSED("already has an input, param or state 'x'", g.param("x", kMatrix));
+  REFUSED("already has an input, param or state 'x'", g.state("x", Tensor::zeros(kMatrix)));
   CHECK_FALSE(test::error_text([&] { (void)g.constant(Tensor()); }).empty());
   CHECK_FALSE(test::error_text([&] { (void)g.state("s", Tensor()); }).empty());
   CHECK_FALSE(test::error_text([&] { (void)g.input("n", Shape({-1}, DType::F32)); }).empty());
@@ -303,24 +303,24 @@ TEST_CASE("misuse: builders of branches, loops and calls") {
   });
   Graph g("g");
   const Expr x = g.input("x", kMatrix), one = g.scalar(1.0F);
-  REFUSED("an empty function", g.cond(flag(g), x, BodyFn(), same));
-  REFUSED("an empty function", g.cond(flag(g), BranchFn(), BranchFn()));
-  REFUSED("an empty function", g.cond_ragged(flag(g), x, same, BodyFn()));
-  REFUSED("an empty function", g.scan(x, x, ScanFn()));
-  REFUSED("an empty function", g.while_loop(x, ConditionFn(), trip));
-  REFUSED("an empty function", g.while_loop(x, test, WhileFn()));
-  REFUSED("an empty function", g.call("f", x, BodyFn()));
-  REFUSED("an empty function", g.checkpoint(x, BodyFn()));
-  REFUSED("an empty function", g.custom_fn(x, CustomFn()));
-  REFUSED("use its own if", g.cond(true, x, same, same));
-  REFUSED("a scalar without rows", g.scan(x, one, step));
-  REFUSED("no result", g.call("f", x, [](Graph&, L) { return ExprList{}; }));
+  REFUSED("function is empty", g.cond(flag(g), x, BodyFn(), same));
+  REFUSED("function is empty", g.cond(flag(g), BranchFn(), BranchFn()));
+  REFUSED("function is empty", g.cond_ragged(flag(g), x, same, BodyFn()));
+  REFUSED("function is empty", g.scan(x, x, ScanFn()));
+  REFUSED("function is empty", g.while_loop(x, ConditionFn(), trip));
+  REFUSED("function is empty", g.while_loop(x, test, WhileFn()));
+  REFUSED("function is empty", g.call("f", x, BodyFn()));
+  REFUSED("function is empty", g.checkpoint(x, BodyFn()));
+  REFUSED("function is empty", g.custom_fn(x, CustomFn()));
+  REFUSED("use if of C++", g.cond(true, x, same, same));
+  REFUSED("a scalar, which has no rows", g.scan(x, one, step));
+  REFUSED("returns no value", g.call("f", x, [](Graph&, L) { return ExprList{}; }));
   REFUSED("takes (x...)", g.optimization_barrier({}));
-  REFUSED("its length is -1", g.scan(x, {}, step, {.length = Dim(-1)}));
-  REFUSED("max_trips is -1", g.while_loop(x, test, trip, {.max_iterations = -1}));
+  REFUSED("length must not be negative, got -1", g.scan(x, {}, step, {.length = Dim(-1)}));
+  REFUSED("max_trips must not be negative, got -1", g.while_loop(x, test, trip, {.max_iterations = -1}));
   REFUSED("'save' is out of range", g.checkpoint(x, same, static_cast<CallSave>(7)));
   REFUSED("an empty Expr", g.scan(x, x, [](Graph&, L, L) { return LoopStep(Expr()); }));
-  REFUSED("axis 0 holds the 3 steps", g.scan(x, x, step, {.length = Dim(3)}));
+  REFUSED("must have the length 3", g.scan(x, x, step, {.length = Dim(3)}));
 }
 
 TEST_CASE("misuse: extents that are values") {
@@ -334,13 +334,13 @@ TEST_CASE("misuse: extents that are values") {
   });
   Graph g("g");
   const Expr x = g.input("x", kMatrix);
-  REFUSED("3 is no dimension in [0, 2]", g.first(x, 3));
-  REFUSED("an extent is one integer", g.first(x, x));
+  REFUSED("3 is not in the valid range [0, 2]", g.first(x, 3));
+  REFUSED("an extent must be an integer scalar", g.first(x, x));
   REFUSED("axis", g.first(x, 1, 2));
   REFUSED("axis", g.compress(x, flag(g), -3));
   REFUSED("one Bool for each row", g.compress(x, x));
-  REFUSED("no dimension", g.value_dim(-1, 4));
-  REFUSED("an extent is one integer", g.value_dim(g.scalar(1.0F), 4));
+  REFUSED("is not in the valid range", g.value_dim(-1, 4));
+  REFUSED("an extent must be an integer scalar", g.value_dim(g.scalar(1.0F), 4));
   REFUSED("is a scalar", g.nonzero(g.scalar(1.0F)));
 }
 
@@ -356,21 +356,21 @@ TEST_CASE("misuse: indices, groups and random numbers") {
   REFUSED("must have the rank of x", g.take_along_axis(x, i, 0));
   REFUSED("go beyond axis 1", g.take_along_axis(x, g.input("far", Shape({1, 4}, DType::I32)), 0));
   REFUSED("must have the rank of x", g.put_along_axis(x, i, x, 0));
-  REFUSED("must name 1 to 2 axes", g.gather_nd(x, g.input("three", Shape({5, 3}, DType::I32))));
+  REFUSED("must index 1 to 2 axes", g.gather_nd(x, g.input("three", Shape({5, 3}, DType::I32))));
   REFUSED("differ in batch axis 0", g.gather_nd(x, g.input("five", Shape({5, 1}, DType::I32)), 1));
-  REFUSED("must name 1 to 2 axes", g.scatter_nd(x, g.scalar(0, DType::I32), x));
+  REFUSED("must index 1 to 2 axes", g.scatter_nd(x, g.scalar(0, DType::I32), x));
   REFUSED("ids must be i32", g.grouped_dot(x, g.input("w", Shape({4, 3, 2}, DType::F32)), x));
-  REFUSED("groups is -2", g.grouped_dot_contract(x, x, i, -2));
+  REFUSED("groups must be at least 1, got -2", g.grouped_dot_contract(x, x, i, -2));
   REFUSED("not i8", g.rng_bits(key, {3}, DType::I8));
   REFUSED("the key must be u32", g.rng_split(x));
   REFUSED("data must be an integer", g.rng_fold_in(key, x));
-  REFUSED("no numbers in [1, 0)", g.rng_uniform(key, {3}, DType::F32, 1, 0));
-  REFUSED("makes floats, not i32", g.rng_uniform(key, {3}, DType::I32));
-  REFUSED("makes floats, not u8", g.rng_normal(key, {3}, DType::U8));
+  REFUSED("the range [1, 0) is empty", g.rng_uniform(key, {3}, DType::F32, 1, 0));
+  REFUSED("draws floats, not i32", g.rng_uniform(key, {3}, DType::I32));
+  REFUSED("draws floats, not u8", g.rng_normal(key, {3}, DType::U8));
   REFUSED("1.5 is not in [0, 1]", g.rng_bernoulli(key, 1.5, {3}));
   REFUSED("one for each row", g.sample(x, key, {}));
-  REFUSED("makes no f32 of f32 and i32", g.dot_general(x, i, ops::DotGeneral{{0}, {0}, {}, {}, DType::F32}));
-  REFUSED("makes no i32 of f32", g.dot_general(x, x, ops::DotGeneral{{0}, {0}, {}, {}, DType::I32}));
+  REFUSED("cannot compute f32 of f32 and i32", g.dot_general(x, i, ops::DotGeneral{{0}, {0}, {}, {}, DType::F32}));
+  REFUSED("cannot compute i32 of f32", g.dot_general(x, x, ops::DotGeneral{{0}, {0}, {}, {}, DType::I32}));
 }
 
 TEST_CASE("misuse: builders of collectives") {
@@ -391,14 +391,14 @@ TEST_CASE("misuse: builders of collectives") {
   REFUSED("mesh_axes is \"\"", g.axis_index("", 1));
   REFUSED("mesh_axes is \"a,\"", g.all_reduce(x, ReduceKind::Sum, "a,", 1));
   REFUSED("runs on 0 ranks", g.all_reduce(x, ReduceKind::Sum, "a", 0));
-  REFUSED("does not reduce bool", g.all_reduce(flags, ReduceKind::Sum, "a", 1));
+  REFUSED("cannot reduce bool", g.all_reduce(flags, ReduceKind::Sum, "a", 1));
   REFUSED("takes (x...)", g.all_reduce_each(ExprList{}, ReduceKind::Sum, "a", 1));
-  REFUSED("the same on all ranks", g.all_reduce(1.0, ReduceKind::Sum, "a", 2));
+  REFUSED("x must be a value of a graph", g.all_reduce(1.0, ReduceKind::Sum, "a", 2));
   REFUSED("all_gather: axis 2", g.all_gather(x, 2, "a", 2));
-  REFUSED("its fn is max", g.reduce_scatter(x, ReduceKind::Max, 0, "a", 2));
-  REFUSED("is not known to be a multiple of 4 ranks", g.reduce_scatter(x, ReduceKind::Sum, 1, "a", 4));
-  REFUSED("is not known to be a multiple of 5 ranks", g.all_to_all(x, 0, 1, "a", 5));
-  REFUSED("names rank 2 of 2", g.permute(x, {{0, 2}}, "a", 2));
+  REFUSED("fn must be sum or mean, got max", g.reduce_scatter(x, ReduceKind::Max, 0, "a", 2));
+  REFUSED("must be a multiple of 4 ranks", g.reduce_scatter(x, ReduceKind::Sum, 1, "a", 4));
+  REFUSED("must be a multiple of 5 ranks", g.all_to_all(x, 0, 1, "a", 5));
+  REFUSED("pairs has rank 2", g.permute(x, {{0, 2}}, "a", 2));
   REFUSED("rank 1 is a target twice", g.permute(x, {{0, 1}, {1, 1}}, "a", 2));
   CHECK(g.all_gather(x, -1, "a,b", 4).shape() == Shape({4, 24}, DType::F32));
   CHECK(g.reduce_scatter(x, ReduceKind::Mean, 0, "a", 2).shape() == Shape({2, 6}, DType::F32));
@@ -422,16 +422,16 @@ TEST_CASE("misuse: quantised values") {
   REFUSED("belongs to graph", g.quantize(foreign, s));
   REFUSED("an empty Expr", g.quantize(x, Expr()));
   REFUSED("x must be float", g.quantize(q, s));
-  REFUSED("zero_point must have the dtype of the codes", g.quantize(x, s, {}, s));
-  REFUSED("are made on the host", g.quantize(x, QuantScheme::Q6_K));
-  REFUSED("affine codes need a scale", g.quantize(x, QuantScheme::Affine));
+  REFUSED("zero_point must have the dtype of the quantized values", g.quantize(x, s, {}, s));
+  REFUSED("can be encoded only on the host", g.quantize(x, QuantScheme::Q6_K));
+  REFUSED("affine quantization needs a scale", g.quantize(x, QuantScheme::Affine));
   REFUSED("x must be float", g.quantize(b, QuantScheme::Q8_0));
   ops::Dequantize behind;
   behind.axis = -3;
   REFUSED("axis -3", g.dequantize(q, s, behind));
   REFUSED("codes must be integers", g.dequantize(x, s));
-  REFUSED("global_scale multiplies a scale", g.dequantize(q, std::nullopt, {}, std::nullopt, s));
-  REFUSED("needs the axis", g.dequantize(q, s, ops::Dequantize{QuantScheme::Affine, {}, 4, {}, DType::F32, {}}));
+  REFUSED("global_scale needs a scale", g.dequantize(q, std::nullopt, {}, std::nullopt, s));
+  REFUSED("needs an axis", g.dequantize(q, s, ops::Dequantize{QuantScheme::Affine, {}, 4, {}, DType::F32, {}}));
   REFUSED("codes of q8_0 must be u8", g.dequantize(q, QuantScheme::Q8_0));
   REFUSED("must be u8", g.dequantize(s, QuantScheme::Q8_0));
   REFUSED("takes 18 bytes for each 32", g.dequantize(b, QuantScheme::Q4_0));
@@ -439,10 +439,10 @@ TEST_CASE("misuse: quantised values") {
   REFUSED("the result must be float", g.dequantize(b, QuantScheme::Q8_0, DType::I8));
   REFUSED("x must be float", g.dynamic_quantize(q));
   REFUSED("not f32", g.dynamic_quantize(x, ops::DynamicQuantize{QuantScheme::Affine, {}, 0, DType::F32, true}));
-  REFUSED("call for no operand 'scale'", g.fake_quantize(x, {}, s));
+  REFUSED("exclude the operand 'scale'", g.fake_quantize(x, {}, s));
   REFUSED("axis 7", g.fake_quantize(x, ops::FakeQuantize{8, 7}));
   REFUSED("bits must be in [2, 8]", g.fake_quantize(x, ops::FakeQuantize{1}));
   REFUSED("matmul", g.dequant_matmul(x, q, s));
-  REFUSED("the codes [N, row bytes]", g.dequant_matmul(s, b, QuantScheme::Q8_0));
+  REFUSED("the quantized values [N, row bytes]", g.dequant_matmul(s, b, QuantScheme::Q8_0));
   REFUSED("codes must be integers", g.dequant_matmul(x, x, s));
 }

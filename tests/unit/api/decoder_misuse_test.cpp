@@ -41,7 +41,7 @@ TEST_CASE("misuse: safetensors folders") {
   REFUSED("does not exist", SafetensorsFolder::open(""));
   const test::TempDir folder;
   REFUSED("holds no model.safetensors", SafetensorsFolder::open(folder.path()));
-  REFUSED("is no folder", SafetensorsFolder::open(folder.write("file", "x")));
+  REFUSED("is not a folder", SafetensorsFolder::open(folder.write("file", "x")));
   (void)one_tensor(folder);
   const auto f = SafetensorsFolder::open(folder.path());
   CHECK_FALSE(f->find("").has_value());
@@ -66,11 +66,12 @@ TEST_CASE("misuse: flows") {
   REFUSED("belongs to", flow.embed("e", other.input("i", Shape({2}, DType::I32)), 2, 3));
   REFUSED("an empty Expr", flow.linear(Expr(), "l", 2));
   REFUSED("an empty Expr", flow.linear_of_heads(Expr(), "l", 2, 2));
-  REFUSED("linear_of_heads: 0 heads of 2", flow.linear_of_heads(g.input("y", Shape({1, 4}, DType::F32)), "l", 0, 2));
+  REFUSED("linear_of_heads: the number and the size of heads",
+          flow.linear_of_heads(g.input("y", Shape({1, 4}, DType::F32)), "l", 0, 2));
   REFUSED("", flow.linear(g.input("scalar", Shape({}, DType::F32)), "l", 2));
   REFUSED("", flow.linear(g.input("any", Shape({g.symbol("n")}, DType::F32)), "l", 2));
   REFUSED("an empty Expr", flow.norm(Expr(), "n", NormKind::Rms, 1e-6));
-  REFUSED("there are no experts", flow.experts({}, 2, 3));
+  REFUSED("no expert names were given", flow.experts({}, 2, 3));
   REFUSED("", flow.experts({"x"}, -2, 3));
   REFUSED("the file", flow.finish("a model"));
   REFUSED("belongs to no part of a model: 'w.weight'", flow.finish("a model"));
@@ -91,9 +92,9 @@ TEST_CASE("misuse: decoders") {
   REFUSED("c.json", parse_decoder_of_texts(JsonDocument::parse("[]", "c.json")));
   REFUSED(kNoFolder, read_decoder_config(kNoFolder));
   const RopeSpec plain{.rotated = 8};
-  REFUSED("even number", rope_frequencies({}, 1));
-  REFUSED("even number", rope_frequencies({.rotated = 3}, 1));
-  REFUSED("even number", rope_frequencies({.rotated = kHigh - 1}, 1));
+  REFUSED("must be even", rope_frequencies({}, 1));
+  REFUSED("must be even", rope_frequencies({.rotated = 3}, 1));
+  REFUSED("must be even", rope_frequencies({.rotated = kHigh - 1}, 1));
   REFUSED("the context", rope_frequencies(plain, 0));
   REFUSED("the context", rope_frequencies(plain, kHigh));
   REFUSED("theta", rope_frequencies({.theta = -1, .rotated = 8}, 1));
@@ -108,7 +109,7 @@ TEST_CASE("misuse: decoders") {
   CHECK(longest_window({}) == 0);
   DecoderConfig c = small_config();
   REFUSED("no loader", build_decoder(c, {}, {}));
-  REFUSED("the file: 1 tensors are there", build_decoder(c, weights, {}));
+  REFUSED("the file: the file has 1 tensors", build_decoder(c, weights, {}));
   for (std::int64_t DecoderGraphOptions::*size :
        {&DecoderGraphOptions::sequences, &DecoderGraphOptions::context, &DecoderGraphOptions::max_tokens,
         &DecoderGraphOptions::page, &DecoderGraphOptions::pages_per_sequence, &DecoderGraphOptions::pages})
@@ -117,13 +118,13 @@ TEST_CASE("misuse: decoders") {
       o.*size = value;
       REFUSED("must be in", build_decoder(c, weights, o));
     }
-  REFUSED("layers with a window", build_decoder(c, weights, {.window_page = -1}));
-  REFUSED("layers with a window", build_decoder(c, weights, {.window_pages = 1}));
-  REFUSED("layers with a window", build_decoder(c, weights, {.window_page = 4}));
-  REFUSED("layers with a window", build_decoder(c, weights, {.window_page = 4, .window_pages = kHigh}));
-  REFUSED("does not fit", build_decoder(c, weights, {.context = 5, .page = 2, .pages_per_sequence = 2}));
-  REFUSED("the cache holds", build_decoder(c, weights, {.cache_dtype = DType::I8}));
-  REFUSED("77 is no DType", build_decoder(c, weights, {.cache_dtype = test::kNoDType}));
+  REFUSED("layers with sliding windows", build_decoder(c, weights, {.window_page = -1}));
+  REFUSED("layers with sliding windows", build_decoder(c, weights, {.window_pages = 1}));
+  REFUSED("layers with sliding windows", build_decoder(c, weights, {.window_page = 4}));
+  REFUSED("layers with sliding windows", build_decoder(c, weights, {.window_page = 4, .window_pages = kHigh}));
+  REFUSED("does not fit in", build_decoder(c, weights, {.context = 5, .page = 2, .pages_per_sequence = 2}));
+  REFUSED("the KV cache must be", build_decoder(c, weights, {.cache_dtype = DType::I8}));
+  REFUSED("77 is not a DType", build_decoder(c, weights, {.cache_dtype = test::kNoDType}));
   REFUSED("blocks", build_decoder(c, weights, {.cache_scheme = QuantScheme::Q4_K}));
   REFUSED("blocks", build_decoder(c, weights, {.cache_scheme = QuantScheme::Q8_0}));  // head_dim 16
   c.kv_heads = 3;
@@ -139,7 +140,7 @@ TEST_CASE("misuse: decoders") {
 TEST_CASE("misuse: decoders of gguf files") {
   REFUSED("no file was given", gguf_weights(nullptr));
   const std::string none = test::GgufBytes().text("general.architecture", "").bytes();
-  REFUSED("known are", read_decoder_config(*GgufFile::from_bytes(std::as_bytes(std::span(none)), "f.gguf")));
+  REFUSED("supported are", read_decoder_config(*GgufFile::from_bytes(std::as_bytes(std::span(none)), "f.gguf")));
 }
 
 TEST_CASE("misuse: caches of keys and values") {
@@ -148,7 +149,7 @@ TEST_CASE("misuse: caches of keys and values") {
   REFUSED("must be in", KvCache(1, 1, kLow, 1));
   REFUSED("must be in", KvCache(1, 1, 1, -1));
   REFUSED("cannot hold one sequence", KvCache(1, 9, 4, 2));
-  REFUSED("too many to count", KvCache(1, 1 << 20, 1 << 20, 1 << 12));
+  REFUSED("exceed 2^31 tokens", KvCache(1, 1 << 20, 1 << 20, 1 << 12));
   KvCache c(2, 8, 4, 3);
   for (const std::int64_t s : {std::int64_t{-1}, std::int64_t{2}, kHigh, kLow}) {
     REFUSED("there is no sequence", c.length(s));
@@ -163,16 +164,16 @@ TEST_CASE("misuse: caches of keys and values") {
   REFUSED("cannot append -1", c.append(0, -1));
   REFUSED("the context is full", c.append(0, 9));
   REFUSED("the context is full", c.append(0, kHigh));
-  REFUSED("cannot be cut to 1", c.truncate(0, 1));
-  REFUSED("cannot be cut to -1", c.truncate(0, -1));
-  REFUSED("none at 0", c.slot(0, 0));
-  REFUSED("none at -1", c.slot(0, -1));
+  REFUSED("cannot be truncated to 1", c.truncate(0, 1));
+  REFUSED("cannot be truncated to -1", c.truncate(0, -1));
+  REFUSED("no token at position 0", c.slot(0, 0));
+  REFUSED("no token at position -1", c.slot(0, -1));
   c.append(0, 5);
   REFUSED("1 are free", c.append(1, 8));
   CHECK(c.length(1) == 0);
   REFUSED("has 5 tokens", c.adopt(0, {}));
   REFUSED("page 2 is free", c.adopt(1, KvPages{{2}}));
-  REFUSED("more than a context", c.adopt(1, KvPages{{0, 1, 1}}));
+  REFUSED("do not fit in a context", c.adopt(1, KvPages{{0, 1, 1}}));
   c.pool().retain(c.table(0)[1]);
   REFUSED("is shared", c.append(0, 1));
 }
@@ -181,8 +182,8 @@ TEST_CASE("misuse: pages of windows") {
   REFUSED("each must be in", KvWindows::pages_for(1, 1, 0, 1, 1));
   REFUSED("each must be in", KvWindows::pages_for(kHigh, 1, 1, 1, 1));
   REFUSED("each must be in", KvWindows(1, kLow, 1, 1, 1));
-  REFUSED("cannot be counted", KvWindows(1, 8, 4, 4, 0));
-  REFUSED("cannot be counted", KvWindows(1, 8, 4, 1 << 20, 1 << 12));
+  REFUSED("are not a valid cache", KvWindows(1, 8, 4, 4, 0));
+  REFUSED("are not a valid cache", KvWindows(1, 8, 4, 1 << 20, 1 << 12));
   KvWindows w(2, 32, 4, 4, 5);
   for (const std::int64_t s : {std::int64_t{-1}, std::int64_t{2}, kHigh, kLow}) {
     const KvRun run[] = {{s, 0, 1}};
@@ -201,16 +202,16 @@ TEST_CASE("misuse: pages of windows") {
     const KvRun run[] = {{s, done, count}};
     w.reserve(run);
   };
-  REFUSED("cannot go on with 0 behind 0", reserve(0, 0, 0));
-  REFUSED("cannot go on with 1 behind 5", reserve(0, 5, 1));
+  REFUSED("cannot take 0 tokens at position 0", reserve(0, 0, 0));
+  REFUSED("cannot take 1 tokens at position 5", reserve(0, 5, 1));
   REFUSED("needs 1 more of its 5 pages", reserve(0, 0, 24));
   reserve(0, 0, 18);
   REFUSED("not 20", w.slot(0, 20));
-  REFUSED("of 32 and cannot go on", reserve(0, 18, 15));
-  REFUSED("cannot begin with pages", w.adopt(0, 0, 0, {}));
-  REFUSED("do not hold what follows 8 tokens", w.adopt(1, 8, 2, {}));
+  REFUSED("of 32 tokens, so it cannot take", reserve(0, 18, 15));
+  REFUSED("cannot start from shared pages", w.adopt(0, 0, 0, {}));
+  REFUSED("cannot continue 8 tokens", w.adopt(1, 8, 2, {}));
   REFUSED("page 9", w.adopt(1, 8, 1, std::vector<PageId>{9}));
-  REFUSED("cannot begin with 33", w.begin(1, 33));
+  REFUSED("cannot start with 33", w.begin(1, 33));
   REFUSED("from 6 on", w.begin(1, 8, 6));
   const PageId last = w.table(0).back();
   w.pool().retain(last);
@@ -220,7 +221,7 @@ TEST_CASE("misuse: pages of windows") {
   CHECK(w.first(0) == 2);
   CHECK(w.first(1) == 1);
   CHECK(w.shortest(0) == 11);
-  REFUSED("it cannot be cut to 10, but to 0 or to 11", w.truncate(0, 10));
+  REFUSED("it cannot be truncated to 10, only to 0 or to at least 11", w.truncate(0, 10));
   REFUSED("not 7", w.slot(0, 7));
   w.truncate(0, 11);
   w.truncate(0, 0);
@@ -244,8 +245,8 @@ TEST_CASE("misuse: models of decoders") {
     }
   DecoderModel m = DecoderModel::load(folder.path(), {.context = 8});
   const std::vector<TokenId> tokens{1, 2, 3}, outside{1, 96}, negative{-1}, many(9, 0);
-  REFUSED("gets no tokens", m.forward(std::span<const TokenId>()));
-  REFUSED("there are no tokens", m.forward(std::span<const SequenceTokens>()));
+  REFUSED("has no tokens", m.forward(std::span<const TokenId>()));
+  REFUSED("no tokens were given", m.forward(std::span<const SequenceTokens>()));
   REFUSED("token 1 of sequence 0 is 96", m.forward(outside));
   REFUSED("ids 0 to 95", m.forward(negative));
   REFUSED("the context is full: sequence 0 has 0 of 8 tokens and cannot take 9 more", m.forward(many));
@@ -254,17 +255,17 @@ TEST_CASE("misuse: models of decoders") {
   REFUSED("there is no adapter 0: the model has 0", m.forward(adapted));
   REFUSED("has no name", DecoderModel::load(folder.path(), {.adapters = {{"", {{folder.path()}}}}}));
   const SequenceTokens few[] = {{0, tokens, 4}}, fewer[] = {{0, tokens, -2}};
-  REFUSED("gets 3 tokens and wants logits of 4", m.forward(few));
-  REFUSED("wants logits of -2", m.forward(fewer));
+  REFUSED("has 3 tokens, but logits of 4 were asked for", m.forward(few));
+  REFUSED("logits of -2 were asked for", m.forward(fewer));
   REFUSED("given twice", m.forward(twice));
   REFUSED("there is no sequence 1", m.forward(nowhere));
   REFUSED("there is no sequence -1", m.forward(below));
   REFUSED("there is no sequence 1", m.length(1));
-  REFUSED("gets no tokens", m.profile({}));
+  REFUSED("has no tokens", m.profile({}));
   REFUSED("ids 0 to 95", m.profile(negative));
   REFUSED("the context is full", m.profile(many));
-  REFUSED("more than a run has", m.profile(std::vector<TokenId>(513, 0)));
-  REFUSED("cannot be cut", m.truncate(1));
+  REFUSED("tokens exceed the", m.profile(std::vector<TokenId>(513, 0)));
+  REFUSED("cannot be truncated", m.truncate(1));
   REFUSED("no state 'cache.q.0'", m.write_cache("cache.q.0", Tensor(), {0, 1}));
   REFUSED("cache.k.0", m.write_cache("cache.k.0", Tensor::zeros(Shape({1, 3}, DType::F32)), {0, 1}));
   REFUSED("cache.k.0", m.write_cache("cache.k.0", Tensor::zeros(Shape({9, 64}, DType::F32)), {0, 9}));
@@ -323,7 +324,7 @@ TEST_CASE("misuse: engines") {
   REFUSED("top_p", e.submit(three, options));
   CHECK(e.idle());
   CHECK(e.step().empty());
-  REFUSED("cannot be kept as", set_cache_type(o, "f8"));
+  REFUSED("the KV cache cannot have the type", set_cache_type(o, "f8"));
   REFUSED("products", matmul_precision_named("int3", "model.gguf"));
   (void)e.idle_model().forward(three);
   options.sampling.top_p = 1;
@@ -332,7 +333,7 @@ TEST_CASE("misuse: engines") {
   CHECK(e.generate(three, options, [](std::string_view) { return false; }).empty());
   EngineOptions drafting;
   drafting.draft.lookup = -1;
-  REFUSED("lookup is -1", Engine(DecoderModel::load(folder.path(), o), nullptr, drafting));
+  REFUSED("lookup must be 0 or more, got -1", Engine(DecoderModel::load(folder.path(), o), nullptr, drafting));
   Engine other = std::move(e);
   const std::string moved = "an Engine was used after it was moved from";
   REFUSED(moved, e.submit(three, {}));
@@ -354,7 +355,7 @@ TEST_CASE("misuse: fingerprints and memory of decoders") {
   const test::TempDir folder;
   const auto file = one_tensor(folder);
   const std::vector<std::string> names{"w.weight", "v.weight"};
-  REFUSED("have no 'v.weight'", weights_fingerprint(*file, names));
+  REFUSED("have no tensor 'v.weight'", weights_fingerprint(*file, names));
   CHECK(sources_fingerprint(*file, names) == Fingerprint());
   CHECK(sources_fingerprint(*file, std::vector<std::string>{"w.weight"}) != Fingerprint());
   c = small_config();
@@ -380,7 +381,7 @@ TEST_CASE("misuse: conversations") {
   const Conversation c{{1, 2, 3}, {}};
   REFUSED("1 pages of 16 tokens", save_conversation(path, m, c, page, 17));
   REFUSED("1 pages of 16 tokens", save_conversation(path, m, c, page, kLow));
-  REFUSED("cannot have keys and values of 4", save_conversation(path, m, c, page, 4));
+  REFUSED("cannot have a number of keys and values of 4", save_conversation(path, m, c, page, 4));
   REFUSED("page", save_conversation(path, m, c, none, 1));
   REFUSED("page", save_conversation(path, m, c, negative, 1));
   REFUSED("there is no sequence 5", save_conversation(path, m, c, 5));
@@ -389,8 +390,8 @@ TEST_CASE("misuse: conversations") {
   REFUSED("cannot open", ConversationFile::open("", m));
   save_conversation(path, m, c, page, 3);
   ConversationFile f = ConversationFile::open(path, m);
-  REFUSED("keys and values of 3 tokens, not of 4", f.restore(m, page, 4));
-  REFUSED("do not hold", f.restore(m, page, -1));
+  REFUSED("keys and values for 3 tokens, but 4 were asked for", f.restore(m, page, 4));
+  REFUSED("cannot hold", f.restore(m, page, -1));
   REFUSED("page", f.restore(m, none, 1));
   CHECK_FALSE(f.restores(4));
   CHECK_FALSE(f.restores(kLow));
@@ -406,7 +407,7 @@ TEST_CASE("misuse: conversations") {
   // NOLINTEND(bugprone-use-after-move)
   CHECK(f.cached() == 3);
   std::vector<ChatMessage> messages{{"user", "x"}};
-  REFUSED("nothing counts tokens", drop_oldest_turns(messages, 1, {}));
+  REFUSED("the function that counts tokens is empty", drop_oldest_turns(messages, 1, {}));
   CHECK(answer_room(kLow, kLow) < 0);
   Engine e(std::move(m), nullptr, {0, false});
   REFUSED("without a prefix cache", e.save(path, c));
@@ -416,15 +417,15 @@ TEST_CASE("misuse: conversations") {
 TEST_CASE("misuse: grammars of tokenisers") {
   const auto t = tokenizer_from_json(
       JsonDocument::parse(R"({"model":{"type":"BPE","vocab":{"a":0,"b":1},"merges":[]}})", "t.json"));
-  REFUSED("a vocabulary of 0 tokens", token_bytes(*t, 0, {}));
-  REFUSED("a vocabulary of", token_bytes(*t, kHigh, {}));
+  REFUSED("must have 1 to 2^30 tokens, got 0", token_bytes(*t, 0, {}));
+  REFUSED("must have 1 to 2^30 tokens", token_bytes(*t, kHigh, {}));
   GrammarCache cache;
   Grammar grammar = Grammar::from_gbnf("root ::= \"x\"");
   const std::vector<TokenId> outside{2};
   REFUSED("end token 2", cache.masks(grammar, *t, 2, outside));
-  REFUSED("no token of the vocabulary goes on", AnswerGrammar(cache.masks(grammar, *t, 2, {})));
+  REFUSED("no token of the vocabulary can follow", AnswerGrammar(cache.masks(grammar, *t, 2, {})));
   AnswerGrammar a(cache.masks(Grammar::from_gbnf("root ::= \" a\""), *t, 2, {}));
-  REFUSED("token 1 does not follow", a.accept(1));
+  REFUSED("token 1 is not allowed", a.accept(1));
   REFUSED("token", a.accept(2));
   REFUSED("token", a.accept(-1));
   CHECK(a.accept(0) == " a");

@@ -20,14 +20,14 @@ TEST_CASE("misuse: attributes that the dtype of the computation does not hold") 
     return g.attention(q, q, q, op);
   };
   for (const Expr& q : {x, half}) {
-    REFUSED("scale 1e+39 is infinite or 0 in the f32", attend(q, 1e39));
-    REFUSED("scale -1e-60 is infinite or 0 in the f32", attend(q, -1e-60));
-    REFUSED("softcap 1e+300 is infinite or 0 in the f32", attend(q, 1, 1e300));
-    REFUSED("eps 1e-60 is infinite or 0 in the f32", g.rms_norm(q, {}, {}, 1e-60));
-    REFUSED("eps 1e+39 is infinite or 0 in the f32", g.layer_norm(q, {}, {}, 1e39));
-    REFUSED("eps 1e+39 is infinite or 0 in the f32", g.group_norm(q, 1, {}, {}, 1e39));
+    REFUSED("scale 1e+39 becomes infinite or 0 in f32", attend(q, 1e39));
+    REFUSED("scale -1e-60 becomes infinite or 0 in f32", attend(q, -1e-60));
+    REFUSED("softcap 1e+300 becomes infinite or 0 in f32", attend(q, 1, 1e300));
+    REFUSED("eps 1e-60 becomes infinite or 0 in f32", g.rms_norm(q, {}, {}, 1e-60));
+    REFUSED("eps 1e+39 becomes infinite or 0 in f32", g.layer_norm(q, {}, {}, 1e39));
+    REFUSED("eps 1e+39 becomes infinite or 0 in f32", g.group_norm(q, 1, {}, {}, 1e39));
   }
-  REFUSED("eps 1e+39 is infinite or 0 in the f32", g.residual_rms_norm(x, x, v, v, 1e39));
+  REFUSED("eps 1e+39 becomes infinite or 0 in f32", g.residual_rms_norm(x, x, v, v, 1e39));
   REFUSED("scale must be finite", attend(d, HUGE_VAL));
   // A number that only F64 holds is allowed beside F64 values; 0 and the smallest F32 numbers are allowed everywhere.
   CHECK(attend(d, 1e300).valid());

@@ -51,10 +51,10 @@ TEST_CASE("misuse: forms") {
   REFUSED("", stored_bytes(g, Value(NodeId{})));
   CHECK(parse_packed_layout("nonsense").bytes < 0);
   REFUSED("", ops::Relayout{}.source(0));
-  REFUSED("cannot be that of 0 matrices", stacked(PackedLayout{"panels", {16}, 64}, 0));
-  REFUSED("cannot be that of", stacked(PackedLayout{"panels", {16}, 64}, kHigh));
-  REFUSED("of no whole matrices", layout_of_one_matrix(PackedLayout{"panels", {16}, 65, 2}));
-  REFUSED("of no whole matrices", layout_of_one_matrix(PackedLayout{"panels", {16}, 64, 0}));
+  REFUSED("cannot be repeated for 0 matrices", stacked(PackedLayout{"panels", {16}, 64}, 0));
+  REFUSED("cannot be repeated for", stacked(PackedLayout{"panels", {16}, 64}, kHigh));
+  REFUSED("not made of whole matrices", layout_of_one_matrix(PackedLayout{"panels", {16}, 65, 2}));
+  REFUSED("not made of whole matrices", layout_of_one_matrix(PackedLayout{"panels", {16}, 64, 0}));
 }
 
 TEST_CASE("misuse: calibration records and maps of quantised values") {
@@ -70,13 +70,13 @@ TEST_CASE("misuse: calibration records and maps of quantised values") {
   CHECK(QuantMap().find("w") == nullptr);
   CalibrationRecord r;
   REFUSED("finite and above 0", r.set("x", CalibrationEntry::per_tensor(0)));
-  REFUSED("it has no scale", r.set("x", CalibrationEntry::per_channel(0, {})));
+  REFUSED("the entry has no scale", r.set("x", CalibrationEntry::per_channel(0, {})));
   REFUSED("axis -9223372036854775808 is negative", r.set("x", CalibrationEntry::per_channel(rlx::test::kLow, {1})));
   CHECK(r.entries().empty());
   CHECK(r.find("x") == nullptr);
   r.set("x", CalibrationEntry::per_channel(kHigh, {1}));
-  REFUSED("no value of path 'x'", r.values_in(g));
-  REFUSED("no value of path 'x'", r.values_in(Graph("empty")));
+  REFUSED("no value with the path 'x'", r.values_in(g));
+  REFUSED("no value with the path 'x'", r.values_in(Graph("empty")));
   REFUSED("has no axis", r.values_in(small()));
   REFUSED("expected 'calibration 1'", CalibrationRecord::parse("nonsense"));
 }
@@ -186,21 +186,21 @@ TEST_CASE("misuse: graphs") {
   REFUSED("has no state 'x'", g.set_state("x", x));
   REFUSED("has no state ''", g.set_state("", x));
   REFUSED("its new value", g.set_state("s", g.input("long", Shape({3}, DType::F32))));
-  REFUSED("is no input, param or state", g.leaf_name(g.exp(x).value().node));
+  REFUSED("is not an input, param or state", g.leaf_name(g.exp(x).value().node));
   REFUSED("takes (", g.add(ops::MatMul{}, {x}));
   CHECK(test::contains(test::error_text([&] {
                          g.add_node(Node{ops::Activation{}, {Value(kFar)}, {kPair}, {}});
                        }),
-                       "a node may only use earlier results"));
+                       "a node may only use results of earlier nodes"));
   REFUSED("no result 3", g.node(NodeId{0}).shape(3));
   CHECK(g.node(NodeId{0}).num_results() == 1);
   CHECK(g.node(NodeId{0}).kind() == OpKind::Input);
 
   REFUSED("there is no node", g.reserve(~std::size_t{0}));
   REFUSED("is not a symbol name", g.symbol(""));
-  REFUSED("are not possible", g.symbol("n", {5, 2}));
-  REFUSED("are not possible", g.symbol("n", {-1, 2}));
-  REFUSED("are not possible", g.symbol("n", {1, 2, 0}));
+  REFUSED("are not valid", g.symbol("n", {5, 2}));
+  REFUSED("are not valid", g.symbol("n", {-1, 2}));
+  REFUSED("are not valid", g.symbol("n", {1, 2, 0}));
   CHECK(built_at({}).empty());
   CHECK(g.symbols().empty());
   Graph impossible("impossible");
@@ -215,8 +215,9 @@ TEST_CASE("misuse: graphs") {
   REFUSED("takes its value from %0", dynamic.symbol("m", {0, 4}, dynamic.expr(Value(NodeId{0}))));
   REFUSED("an empty Expr", dynamic.symbol("m", {0, 4}, Expr()));
   REFUSED("has no value", dynamic.set_symbol_source("m", kFar));
-  REFUSED("is declared in [2, 4], and again in [2, 8]", dynamic.symbol("n", {2, 8}));
-  REFUSED("is declared in [2, 4], and again in [2, 4] with divisor 2", dynamic.symbol("n", {2, 4, 2}));
+  REFUSED("is declared with bounds [2, 4], and again with bounds [2, 8]", dynamic.symbol("n", {2, 8}));
+  REFUSED("is declared with bounds [2, 4], and again with bounds [2, 4] with divisor 2",
+          dynamic.symbol("n", {2, 4, 2}));
   REFUSED("is outside [2, 4]", dynamic.bind({{"n", 9}}));
   CHECK(dynamic.bind({{"unknown", 9}}).has_dynamic_dims());
   CHECK(symbol_ranges(dynamic).size() == 1);
@@ -263,20 +264,20 @@ TEST_CASE("misuse: numbered values") {
   const UseIndex uses(g);
   for (const Value v : {Value(kFar), Value(), Value(NodeId{0}, 1)}) {
     CHECK_FALSE(slots.knows(v));
-    REFUSED("is no value of the graph", slots(v));  // operator()
-    REFUSED("is no value of the graph", uses.uses(v));
-    REFUSED("is no value of the graph", uses.use_count(v));
-    REFUSED("is no value of the graph", uses.is_output(v));
-    REFUSED("is no value of the graph", uses.single_use(v));
+    REFUSED("is not a value of the graph", slots(v));  // operator()
+    REFUSED("is not a value of the graph", uses.uses(v));
+    REFUSED("is not a value of the graph", uses.use_count(v));
+    REFUSED("is not a value of the graph", uses.is_output(v));
+    REFUSED("is not a value of the graph", uses.single_use(v));
   }
   CHECK(none.size() == 0);
-  REFUSED("is no value of the graph", none(Value(NodeId{0})));
+  REFUSED("is not a value of the graph", none(Value(NodeId{0})));
   ValueMap map(g);
   CHECK_FALSE(map(Value(kFar)).node.valid());  // operator()
   CHECK_FALSE(map.has(Value()));
   CHECK_FALSE(ValueMap()(Value(NodeId{0})).node.valid());
   CHECK_FALSE(ValueMap::identity(g).then(ValueMap()).has(Value(NodeId{0})));
-  REFUSED("is no value of the graph", map.set(Value(kFar), Value(NodeId{0})));
+  REFUSED("is not a value of the graph", map.set(Value(kFar), Value(NodeId{0})));
 }
 
 TEST_CASE("misuse: ops and their attributes") {
@@ -284,7 +285,7 @@ TEST_CASE("misuse: ops and their attributes") {
   REFUSED("999 is no OpKind", make_default_op(kNoKind));
   REFUSED("999 is no OpKind", default_op(kNoKind));
   REFUSED("999 is no OpKind", attr_fields(kNoKind));
-  REFUSED("an op without attributes", OpBox(OpKind::Activation, nullptr));
+  REFUSED("the op has no attributes", OpBox(OpKind::Activation, nullptr));
   OpBox taken(ops::Activation{ActivationKind::Relu});
   const OpBox taker = std::move(taken);
   Graph used("used");
@@ -325,7 +326,7 @@ TEST_CASE("misuse: operands by name") {
   const Expr x = g.input("x", kPair), foreign = other.input("x", kPair);
   const OpBox linear(ops::Linear{});
   REFUSED("linear has no operand 'y'", find_operand(linear, 2, "y"));
-  REFUSED("operand 'bias' was left out", operand_index(linear, 2, "bias"));
+  REFUSED("operand 'bias' is missing", operand_index(linear, 2, "bias"));
   CHECK(operand_name(linear, 2, 7) == "operand");
   CHECK(operand_name(linear, 2, -1) == "operand");
   CHECK(check_operand_count(linear, 1).has_value());
@@ -336,7 +337,7 @@ TEST_CASE("misuse: operands by name") {
   CHECK(place_operands(linear, twice).error().code == ErrorCode::InvalidArgument);
   CHECK(place_operands(linear, {}).error().message == "linear: operand 'x' is missing");
   REFUSED("there is no operand 'y'", g.add_named(ops::Linear{}, {{"y", x}}));
-  REFUSED("call for no operand 'bias'", g.add_named(ops::Linear{}, {{"x", x}, {"w", x}, {"bias", x}}));
+  REFUSED("exclude the operand 'bias'", g.add_named(ops::Linear{}, {{"x", x}, {"w", x}, {"bias", x}}));
   REFUSED("belongs to graph", g.add_named(ops::Linear{}, {{"x", foreign}}));
   REFUSED("an empty Expr", g.add_named(ops::Linear{}, {{"x", Expr()}}));
 }
@@ -376,8 +377,8 @@ TEST_CASE("misuse: contexts of rules") {
   REFUSED("has no operand 'bias'", build.index("bias"));
   REFUSED("has no operand 'bias'", build.optional_input("bias"));
   REFUSED("no result 4", build.result_shape(4));
-  REFUSED("77 is no DType", build.zeros(Shape({2}, static_cast<DType>(77))));
-  REFUSED("77 is no DType", build.full(Shape({2}, static_cast<DType>(77)), 1));
+  REFUSED("77 is not a DType", build.zeros(Shape({2}, static_cast<DType>(77))));
+  REFUSED("77 is not a DType", build.full(Shape({2}, static_cast<DType>(77)), 1));
   DecomposeContext decompose(g, box, in, shapes, FusionPolicy::Direct);
   REFUSED("no result 1", decompose.set_result(1, in[0]));
   CHECK_FALSE(decompose.results()[0].valid());
@@ -391,7 +392,7 @@ TEST_CASE("misuse: contexts of rules") {
   CHECK_FALSE(vjp.gradients()[0].valid());
   REFUSED("no residual 0", vjp.residual(0));
   CHECK(vjp.num_residuals() == 0);
-  REFUSED("reads notes that no augment rule made", vjp.notes<int>());
+  REFUSED("reads notes, but no augment rule made any", vjp.notes<int>());
   const std::vector<bool> one(1, true);
   const AugmentContext augment(box, shapes, shapes, one, one);
   REFUSED("no operand 1", augment.input(1));
@@ -418,11 +419,11 @@ TEST_CASE("misuse: contexts of rules") {
   REFUSED("takes (", batch.emit_lifted(ops::MatMul{}));
   Graph other("other");
   const Expr stranger = other.input("q", kPair);
-  REFUSED("not of the graph it writes", decompose.set_result(0, stranger));
-  REFUSED("not of the graph it writes", vjp.accumulate(0, stranger));
-  REFUSED("not of the graph it writes", jvp.set_tangent(0, stranger));
-  REFUSED("not of the graph it writes", jvp.add_tangent(0, stranger));
-  REFUSED("not of the graph it writes", batch.set_result(0, stranger));
+  REFUSED("returns a value of another graph", decompose.set_result(0, stranger));
+  REFUSED("returns a value of another graph", vjp.accumulate(0, stranger));
+  REFUSED("returns a value of another graph", jvp.set_tangent(0, stranger));
+  REFUSED("returns a value of another graph", jvp.add_tangent(0, stranger));
+  REFUSED("returns a value of another graph", batch.set_result(0, stranger));
   const CostContext cost{box, shapes, shapes};
   REFUSED("no result 1", cost.elements(1));
   const std::vector<Shape> open{Shape({Dim::symbol("n")}, DType::F32)};

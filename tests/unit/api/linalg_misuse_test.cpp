@@ -93,8 +93,8 @@ TEST_CASE("misuse: linear algebra") {
   REFUSED("[N, N]", linalg::dense_solve(batch, batch));
   REFUSED("no rows", linalg::solve(a, scalar));
   REFUSED("not square", linalg::det(wide));
-  REFUSED("two matrices or more", linalg::multi_dot({a}));
-  REFUSED("no matrix", linalg::multi_dot({a, batch}));
+  REFUSED("at least two matrices", linalg::multi_dot({a}));
+  REFUSED("not a matrix", linalg::multi_dot({a, batch}));
   REFUSED("negative", linalg::expm(a, -1));
   REFUSED("NaN", linalg::vector_norm(a, std::nan("")));
   REFUSED("K <= N <= M", linalg::householder_product(wide, g.input("t", Shape({2}, DType::F32))));

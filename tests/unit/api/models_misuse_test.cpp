@@ -136,7 +136,7 @@ TEST_CASE("misuse: arrays of NumPy") {
   REFUSED(kNowhere, read_npy(kNowhere));
   REFUSED("bytes", parse_npy({}, "bytes"));
   REFUSED("bf16", npy_header(DType::BF16, {}));
-  REFUSED("77 is no DType", npy_header(static_cast<DType>(77), {}));
+  REFUSED("77 is not a DType", npy_header(static_cast<DType>(77), {}));
   REFUSED("an empty tensor", npy_bytes(Tensor()));
   REFUSED("an empty tensor", write_npy(dir.file("a"), Tensor()));
   REFUSED(kNowhere, write_npy(kNowhere, one));
@@ -149,8 +149,8 @@ TEST_CASE("misuse: arrays of NumPy") {
 
 TEST_CASE("misuse: saved forms") {
   const test::TempDir dir;
-  REFUSED("folder of saved forms", PackedWeightFiles(dir.write("file", "x")));
-  REFUSED("folder of saved forms", PackedWeightFiles(""));
+  REFUSED("folder of packed weights", PackedWeightFiles(dir.write("file", "x")));
+  REFUSED("folder of packed weights", PackedWeightFiles(""));
   PackedWeightFiles files(dir.file("forms"));
   files.save("", {}, {}, "");
   const auto content = [] { return std::string(); };
@@ -173,16 +173,16 @@ TEST_CASE("misuse: gguf") {
     CHECK(f->find_tensor(name) == nullptr);
     CHECK_FALSE(f->identity(name).has_value());
     f->drop_pages(name, 3, ~std::size_t{0});
-    REFUSED("holds no tensor", f->at(name));
-    REFUSED("holds no tensor", f->decoded(name));
-    REFUSED("holds no tensor", GgufFile::tensor(f, name));
+    REFUSED("has no tensor", f->at(name));
+    REFUSED("has no tensor", f->decoded(name));
+    REFUSED("has no tensor", GgufFile::tensor(f, name));
   }
   f->drop_pages("plain", ~std::size_t{0}, ~std::size_t{0});
   f->drop_pages("plain", 3, ~std::size_t{0});
-  REFUSED("numbers of type I32 are not decoded", f->decoded("ids"));
+  REFUSED("tensors of type I32 cannot be decoded", f->decoded("ids"));
   CHECK(f->names().size() == 5);
   CHECK(f->find_value("") == nullptr);
-  REFUSED("lack the key \"\"", f->value(""));
+  REFUSED("has no key \"\"", f->value(""));
   REFUSED("is string, expected bool", f->get_bool("t.string"));
   REFUSED("is string, expected bool", f->get_bool("t.string", true));
   REFUSED("is f32, expected an integer", f->get_int("t.f32"));
@@ -207,7 +207,7 @@ TEST_CASE("misuse: gguf") {
   const GgufValue none;
   REFUSED("no file", none.as_int());
   REFUSED("no file", none.as_number());
-  REFUSED("lack the key \"general.architecture\"",
+  REFUSED("has no key \"general.architecture\"",
           GgufFile::from_bytes(std::as_bytes(std::span("GGUF\3\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 24)), "m")
               ->architecture());
   const auto type = static_cast<GgufType>(99);
@@ -232,7 +232,7 @@ TEST_CASE("misuse: gguf writer") {
   REFUSED("power of two", GgufWriter(dir.file("w.gguf"), GgufWriter::Options{0}));
   REFUSED("1 to 65535", w.set_bool("", true));
   REFUSED("99", w.set_int("a", kind, 1));
-  REFUSED("is no u8", w.set_int("a", GgufKind::U8, -1));
+  REFUSED("does not fit in u8", w.set_int("a", GgufKind::U8, -1));
   REFUSED("99", w.set_number("a", kind, 1));
   REFUSED("1 to 65535", w.set_string("\xff", ""));
   REFUSED("1 to 65535", w.set_strings("", {}));
@@ -251,7 +251,7 @@ TEST_CASE("misuse: gguf writer") {
   w.begin();
   REFUSED("before begin()", w.begin());
   REFUSED("have not been written", w.commit());
-  REFUSED("bytes more", w.write(std::vector<std::byte>(35)));
+  REFUSED("after the last tensor", w.write(std::vector<std::byte>(35)));
   REFUSED(kNowhere, GgufWriter(kNowhere).begin());
   REFUSED(kNowhere, convert_to_gguf(kNowhere, dir.file("x.gguf"), {}));
   REFUSED(kNowhere, convert_to_folder(kNowhere, dir.file("x"), {}));
@@ -379,7 +379,7 @@ TEST_CASE("misuse: configurations of models") {
     CHECK_FALSE(test::error_text([&] { (void)build_sentence_encoder(c, o); }).empty());
   Graph g("g"), other("other");
   const Expr tokens = g.input("t", Shape({1, 2, 3}, DType::F32)), mask = g.input("m", Shape({1, 2}, DType::F32));
-  REFUSED("77 is no Pooling", pool_tokens(tokens, mask, static_cast<Pooling>(77)));
+  REFUSED("77 is not a Pooling", pool_tokens(tokens, mask, static_cast<Pooling>(77)));
   REFUSED("an empty Expr", pool_tokens(Expr(), mask, Pooling::Mean));
   REFUSED("belongs to graph", pool_tokens(tokens, other.input("m", Shape({1, 2}, DType::F32)), Pooling::Mean));
   REFUSED("an empty Expr", l2_normalize(Expr()));
@@ -433,13 +433,13 @@ TEST_CASE("misuse: encoders of texts") {
   CHECK(test::contains(with([](EncoderGraphOptions& o) { o.sequence = 7; }), "must be in [1, 6], got 7"));
   CHECK(test::contains(with([](EncoderGraphOptions& o) { o.dimensions = 5; }), "dimensions must be in [1, 4]"));
   CHECK(test::contains(with([](EncoderGraphOptions& o) { o.dense = {{.name = "d", .in = 5, .out = 2}}; }),
-                       "the dense layer 'd' takes 5 elements and gives 2, but the vectors before it have 4"));
-  CHECK(test::contains(with([](EncoderGraphOptions& o) { o.pooling = static_cast<Pooling>(77); }), "is no Pooling"));
+                       "the dense layer 'd' has 5 inputs and 2 outputs, but the vectors before it have length 4"));
+  CHECK(test::contains(with([](EncoderGraphOptions& o) { o.pooling = static_cast<Pooling>(77); }), "is not a Pooling"));
   EncoderConfig bare = good;
   bare.classifier.reset(), bare.names.types.clear(), bare.type_vocab_size = 0;
   EncoderGraphOptions scores, types;
   scores.output = EncoderOutput::Scores, types.types = true;
-  REFUSED("a bert has no classifier that rlx knows", build_encoder(bare, weights, scores));
+  REFUSED("a bert has no classifier that rlx supports", build_encoder(bare, weights, scores));
   REFUSED("a bert has no token types", build_encoder(bare, weights, types));
 }
 
@@ -459,7 +459,7 @@ TEST_CASE("misuse: rerankers") {
   const std::vector<std::string> texts{"a", "\xff"};
   REFUSED("passage 2", r.score("a", texts));
   REFUSED("the query is empty", r.score("", texts));
-  REFUSED("2 numbers for a pair", r.rank("a", texts, 1));
+  REFUSED("2 scores for a pair", r.rank("a", texts, 1));
   CHECK(r.labels() == 2);
   CHECK(r.score("a", {}).num_elements() == 0);
   Reranker taken = std::move(r);
@@ -528,10 +528,10 @@ TEST_CASE("misuse: passages") {
   CHECK(split_into_lines(std::string_view("\0\n\xff", 3)).size() == 2);
   CHECK(split_into_paragraphs("\n\n").empty());
   const Tensor query = Tensor::zeros(Shape({3}, DType::F32)), rows = Tensor::zeros(Shape({2, 3}, DType::F32));
-  REFUSED("does not fit", best_matches(query, query, 1));
-  REFUSED("does not fit", best_matches(Tensor(), rows, 1));
-  REFUSED("does not fit", best_matches(query, Tensor(), 1));
-  REFUSED("asked for as f32", best_matches(query, rows.cast(DType::F64), 1));
+  REFUSED("does not match", best_matches(query, query, 1));
+  REFUSED("does not match", best_matches(Tensor(), rows, 1));
+  REFUSED("does not match", best_matches(query, Tensor(), 1));
+  REFUSED("was read as f32", best_matches(query, rows.cast(DType::F64), 1));
   CHECK(best_matches(query, rows, ~std::size_t{0}).size() == 2);
   CHECK(best_matches(query, rows, 0).empty());
   std::vector<Match> matches{{0, 1}, {1, 3}, {2, 3}};

@@ -78,7 +78,7 @@ TEST_CASE("misuse: params") {
   REFUSED("got [2, 2] i32", f.set_param("w", Tensor::zeros(Shape({2, 2}, DType::I32))));
   REFUSED("the pointer to its 16 bytes is null", f.set_param_typed("w", nullptr, 16, DType::F32));
   REFUSED("got 0", f.set_param_typed("w", nullptr, 0, DType::F32));
-  REFUSED("77 is no DType", f.set_param_typed("w", four.data(), 16, kNoDType));
+  REFUSED("77 is not a DType", f.set_param_typed("w", four.data(), 16, kNoDType));
   REFUSED("got i32 values", f.set_param_typed("w", four.data(), 16, DType::I32));
   REFUSED("got", f.set_param_typed("w", four.data(), std::numeric_limits<std::size_t>::max(), DType::F32));
   REFUSED("no loader was given", f.load_params(nullptr));
@@ -86,7 +86,7 @@ TEST_CASE("misuse: params") {
           f.load_params(std::make_shared<Loader>(TensorView{nullptr, DType::F32, {}, 16})));
   REFUSED("has 4 bytes, but needs 16",
           f.load_params(std::make_shared<Loader>(TensorView{four.data(), DType::F32, {}, 4})));
-  REFUSED("77 is no DType", f.load_params(std::make_shared<Loader>(TensorView{four.data(), kNoDType, {}, 16})));
+  REFUSED("77 is not a DType", f.load_params(std::make_shared<Loader>(TensorView{four.data(), kNoDType, {}, 16})));
   CHECK(f.unset_params() == std::vector<std::string>{"w"});
   REFUSED("'w'", f.finalize());
   REFUSED("'w'", f.run({{"x", {1, 2}}}));
@@ -133,12 +133,12 @@ TEST_CASE("misuse: inputs and runs") {
   REFUSED("'x'", into({nullptr, DType::F32, dims, 8}, out));
   REFUSED("'x'", into({two.data(), DType::F32, dims, 4}, out));
   REFUSED("'x'", into({two.data(), DType::I32, dims, 8}, out));
-  REFUSED("77 is no DType", into({two.data(), kNoDType, dims, 8}, out));
+  REFUSED("77 is not a DType", into({two.data(), kNoDType, dims, 8}, out));
   REFUSED("'x'", into({two.data(), DType::F32, negative, 8}, out));
   REFUSED("'out0'", into(in, {nullptr, DType::F32, dims, 8}));
   REFUSED("'out0'", into(in, {y, DType::F32, dims, 4}));
   REFUSED("'out0'", into(in, {y, DType::F64, dims, 8}));
-  REFUSED("77 is no DType", into(in, {y, kNoDType, dims, 8}));
+  REFUSED("77 is not a DType", into(in, {y, kNoDType, dims, 8}));
   REFUSED("takes 1 inputs, got 0", f.run_slots({}));
   REFUSED("takes 1 inputs, got 0", f.profile({}));
   REFUSED("takes 1 inputs, got dimensions for 0", f.prepare_shape({}));
@@ -157,7 +157,7 @@ TEST_CASE("misuse: inputs and runs") {
   REFUSED("empty tensor", f.set_input("x", Tensor()));
   REFUSED("the pointer to its 8 bytes is null", f.set_input_typed("x", nullptr, 8, DType::F32));
   REFUSED("not a whole number of f32", f.set_input_typed("x", two.data(), 7, DType::F32));
-  REFUSED("77 is no DType", f.set_input_typed("x", two.data(), 8, kNoDType));
+  REFUSED("77 is not a DType", f.set_input_typed("x", two.data(), 8, kNoDType));
   REFUSED("no input or output 'y'", f.bind_handle("y", two));
   REFUSED("empty tensor", f.bind_handle("out0", Tensor()));
   REFUSED("no handle 'x'", f.read_handle("x"));
@@ -300,7 +300,7 @@ TEST_CASE("misuse: sessions") {
   REFUSED("threads", s.with_threads(std::numeric_limits<int>::max()));
   REFUSED("77 is no Precision", s.with_precision(static_cast<Precision>(77)));
   REFUSED("not f64", s.with_policy(PrecisionPolicy{{DType::F64, DType::F32, DType::F32, DType::F32}}));
-  REFUSED("77 is no DType", s.with_policy(PrecisionPolicy{{kNoDType, DType::F32, DType::F32, DType::F32}}));
+  REFUSED("77 is not a DType", s.with_policy(PrecisionPolicy{{kNoDType, DType::F32, DType::F32, DType::F32}}));
   CHECK(s.precision() == Precision::F32);
   CHECK(s.policy().is_f32());
   REFUSED("no such set", s.with_isa("no such set"));
@@ -388,16 +388,16 @@ TEST_CASE("misuse: open devices") {
   REFUSED("an empty tensor was given", to(Tensor(), Device::Cpu));
   REFUSED("this version has no CUDA backend", to(Tensor::zeros(kRow), Device::Cuda));
   REFUSED("no buffer (a null pointer)", Tensor::on_device(nullptr, kRow));
-  REFUSED("needs 16 bytes, its buffer has 8", Tensor::on_device(buffer, kSquare));
+  REFUSED("needs 16 bytes, but its buffer has 8", Tensor::on_device(buffer, kSquare));
   const Tensor there = Tensor::on_device(buffer, kRow);
-  REFUSED("lies on a device", there.data());
-  REFUSED("lies on a device", there.to_f32());
-  REFUSED("lies on a device", there.at(0));
-  REFUSED("lies on a device", there.rows(0, 1));
-  REFUSED("lies on a device", there.cast(DType::F64));
-  REFUSED("lies on a device", there.identical(there));
-  REFUSED("lies on a device", Tensor(there).mutable_data());
-  REFUSED("lies on a device", Tensor(there).set(0, 1));
+  REFUSED("on a device", there.data());
+  REFUSED("on a device", there.to_f32());
+  REFUSED("on a device", there.at(0));
+  REFUSED("on a device", there.rows(0, 1));
+  REFUSED("on a device", there.cast(DType::F64));
+  REFUSED("on a device", there.identical(there));
+  REFUSED("on a device", Tensor(there).mutable_data());
+  REFUSED("on a device", Tensor(there).set(0, 1));
   CHECK(there.text() == "[1, 2] f32 {on a device}");
   CHECK(there.to_host().num_elements() == 2);
   CHECK(Tensor().to_host().empty());
@@ -535,18 +535,18 @@ TEST_CASE("misuse: passes and fusion reports") {
   CHECK(run_passes(Graph(), {}, context).num_nodes() == 0);
   CHECK(run_passes(Graph(), all_passes(), context).num_nodes() == 0);
   const Pass* const null_pass[] = {nullptr};
-  REFUSED("a null pointer among the passes", run_passes(Graph(), null_pass, context));
-  REFUSED("a null pointer among the passes", changed_by_passes(Graph(), null_pass, context));
+  REFUSED("one of the passes is a null pointer", run_passes(Graph(), null_pass, context));
+  REFUSED("one of the passes is a null pointer", changed_by_passes(Graph(), null_pass, context));
   CHECK_FALSE(changed_by_passes(Graph(), all_passes(), context).has_value());
   CHECK(fusion_passes_for_supported(OpSet(), {}).size() <= all_passes().size());
 }
 
 TEST_CASE("misuse: modules") {
   const GraphModule m = make_module(program());
-  REFUSED("asked for hir", m.hir());
-  REFUSED("asked for lir", m.lir());
-  REFUSED("asked for mir", GraphModule(HirModule{Graph()}).mir());
-  REFUSED("asked for lir", GraphModule(HirModule{Graph()}).into_lir());
+  REFUSED("but stage hir is needed", m.hir());
+  REFUSED("but stage lir is needed", m.lir());
+  REFUSED("but stage mir is needed", GraphModule(HirModule{Graph()}).mir());
+  REFUSED("but stage lir is needed", GraphModule(HirModule{Graph()}).into_lir());
   REFUSED("77 is no GraphStage", stage_name(static_cast<GraphStage>(77)));
   GraphModule taken = make_module(program());
   CHECK(std::move(taken).into_graph().num_nodes() > 0);
@@ -650,7 +650,7 @@ TEST_CASE("misuse: custom kernels") {
   const KernelOutput out = KernelOutput(4, MutableTensorView{two, DType::F32, dims, sizeof two});
   REFUSED("operand 3", in.as<double>().value());
   REFUSED("result 4", out.as<std::int32_t>().value());
-  REFUSED("77 is no DType", KernelInput(0, TensorView{two, kNoDType, dims, 8}).as<float>().value());
+  REFUSED("77 is not a DType", KernelInput(0, TensorView{two, kNoDType, dims, 8}).as<float>().value());
   CHECK(KernelInput(0, TensorView()).as<float>().value().empty());
   CHECK(KernelOutput(0, MutableTensorView()).as<float>().value().empty());
 }

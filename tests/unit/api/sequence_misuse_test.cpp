@@ -22,12 +22,12 @@ TEST_CASE("misuse: recurrences and scans") {
   REFUSED("belongs to graph 'other'", g.gated_delta_net(ops::GatedDeltaNet{}, {far, far, far, far, far}));
   REFUSED("must be", nn::lstm(x, {wrong}));
   const nn::RecurrentWeights narrow{w, g.input("r", Shape({8, 2}, DType::F32)), {}, {}};
-  REFUSED("w must be [1, 8, 4] beside x [3, 2, 4] f32 of 4 features, got [1, 8, 3] f32", nn::lstm(x, {narrow}));
-  REFUSED("got weights of 0 layers", nn::gru(x, {}));
-  REFUSED("x is a number", nn::rnn(1.0, {wrong}));
+  REFUSED("w must be [1, 8, 4] for x [3, 2, 4] f32 of 4 features, got [1, 8, 3] f32", nn::lstm(x, {narrow}));
+  REFUSED("the weights have 0 entries", nn::gru(x, {}));
+  REFUSED("x must be a value of a graph", nn::rnn(1.0, {wrong}));
   REFUSED("must be", nn::lstm_cell(w, w, w, wrong));
   REFUSED("does not hold 3 gates", nn::gru_cell(w, w, wrong));
-  REFUSED("x is a number", nn::rnn_cell(1.0, w, wrong));
+  REFUSED("x must be a value of a graph", nn::rnn_cell(1.0, w, wrong));
   REFUSED("belongs to graph 'other'", nn::selective_scan(x, far, x, x, x));
   REFUSED("x must be [B, S, H, P]", nn::mamba2(x, x, x, x, x));
   REFUSED("q must be [B, S, G, K]", nn::gated_delta_net(x, x, x, x, x));
@@ -44,11 +44,11 @@ TEST_CASE("misuse: pieces of models") {
   REFUSED("columns", nn::swiglu_ffn(x, w, w, w));
   CHECK_FALSE(test::error_text([&] { (void)nn::fused_swiglu_ffn(x, w, w); }).empty());
   CHECK_FALSE(test::error_text([&] { (void)nn::lora_matmul(x, w, w, w, 1.0); }).empty());
-  REFUSED("x is a number", nn::rope_n(1.0, x, x, 4, 4));
+  REFUSED("x must be a value of a graph", nn::rope_n(1.0, x, x, 4, 4));
   REFUSED("head_dim must be a multiple of 4", nn::axial_rope2d(x, {1, 1, 6, 1, 1e4, 1}));
-  REFUSED("is no kind of attention", nn::attention_kind("sliding:"));
-  REFUSED("left_pad is a number", nn::depthwise_conv1d_causal(x, w, 1.0));
-  REFUSED("there is no embed", nn::qwen35_mtp_head({}));
+  REFUSED("is not a kind of attention mask", nn::attention_kind("sliding:"));
+  REFUSED("left_pad must be a value of a graph", nn::depthwise_conv1d_causal(x, w, 1.0));
+  REFUSED("embed is missing", nn::qwen35_mtp_head({}));
 }
 
 TEST_CASE("misuse: branches and loops of the host") {

@@ -48,19 +48,19 @@ TEST_CASE("misuse: error values") {
 }
 
 TEST_CASE("misuse: dtypes") {
-  REFUSED("77 is no DType", checked_dtype(kNoDType));
-  REFUSED("77 is no DType", dtype_bits(kNoDType));
-  REFUSED("77 is no DType", size_bytes(kNoDType));
-  REFUSED("77 is no DType", size_bytes(kNoDType, 3));
-  REFUSED("77 is no DType", alignment_of(kNoDType));
-  REFUSED("77 is no DType", dtype_name(kNoDType));
-  REFUSED("77 is no DType", promote(kNoDType, DType::F32));
-  REFUSED("77 is no DType", promote(DType::F32, kNoDType));
-  REFUSED("77 is no DType", promote_weak_float(kNoDType));
-  REFUSED("77 is no DType", promote_weak_int(kNoDType));
-  REFUSED("-1 is no number of elements", size_bytes(DType::F32, -1));
-  REFUSED("is no number of elements", size_bytes(DType::F32, kHigh));
-  REFUSED("is no number of elements", size_bytes(DType::F32, kLow));
+  REFUSED("77 is not a DType", checked_dtype(kNoDType));
+  REFUSED("77 is not a DType", dtype_bits(kNoDType));
+  REFUSED("77 is not a DType", size_bytes(kNoDType));
+  REFUSED("77 is not a DType", size_bytes(kNoDType, 3));
+  REFUSED("77 is not a DType", alignment_of(kNoDType));
+  REFUSED("77 is not a DType", dtype_name(kNoDType));
+  REFUSED("77 is not a DType", promote(kNoDType, DType::F32));
+  REFUSED("77 is not a DType", promote(DType::F32, kNoDType));
+  REFUSED("77 is not a DType", promote_weak_float(kNoDType));
+  REFUSED("77 is not a DType", promote_weak_int(kNoDType));
+  REFUSED("-1 is not a valid number of elements", size_bytes(DType::F32, -1));
+  REFUSED("is not a valid number of elements", size_bytes(DType::F32, kHigh));
+  REFUSED("is not a valid number of elements", size_bytes(DType::F32, kLow));
   CHECK(size_bytes(DType::C128, kMaxElements - 1) == 16 * ((std::size_t{1} << 60) - 1));
   CHECK(size_bytes(DType::I4, kMaxElements - 1) == std::size_t{1} << 59);
   CHECK_FALSE(parse_dtype("").has_value());
@@ -91,7 +91,7 @@ TEST_CASE("misuse: block schemes") {
   CHECK_FALSE(block_layout(QuantScheme::IQ1_M).plain());
   CHECK_FALSE(makes_blocks(none));
   CHECK_FALSE(makes_blocks(QuantScheme::Affine));
-  REFUSED("blocks of mxfp4 are decoded, not made",
+  REFUSED("blocks of mxfp4 can be decoded, but not encoded",
           quantize_blocks(QuantScheme::MXFP4, numbers, std::span(bytes).first(17)));
 }
 
@@ -138,7 +138,7 @@ TEST_CASE("misuse: dimensions") {
 }
 
 TEST_CASE("misuse: shapes") {
-  REFUSED("77 is no DType", Shape({2}, kNoDType));
+  REFUSED("77 is not a DType", Shape({2}, kNoDType));
   const Shape s({2, 3}, DType::F32), symbolic({Dim::symbol("n")}, DType::F32);
   REFUSED("axis 2 is outside rank 2", s.dim(2));
   REFUSED("axis -3 is outside rank 2", s.dim(-3));
@@ -151,7 +151,7 @@ TEST_CASE("misuse: shapes") {
   REFUSED("overflows", Shape({kMaxElements}, DType::I4).size_bytes());
   REFUSED("overflow", Shape({kHigh, 2}, DType::F32).num_elements_dim());
   REFUSED("with_dim: axis 5", s.with_dim(5, 1));
-  REFUSED("77 is no DType", s.with_dtype(kNoDType));
+  REFUSED("77 is not a DType", s.with_dtype(kNoDType));
   CHECK(symbolic.bind({{"m", 1}}) == symbolic);  // operator==
   CHECK(dims_text(Dims{}) == "[]");
   CHECK(dims_text(std::span<const std::int64_t>()) == "[]");
@@ -174,8 +174,8 @@ TEST_CASE("misuse: tensors") {
   }
   // 2^62 bytes in all: these counts once wrapped to 0, and element 5 was outside the buffer.
   REFUSED("overflows", Tensor::zeros(Shape({kMaxElements}, DType::F32)));
-  REFUSED("77 is no DType", Tensor::scalar(kNoDType, 1));
-  REFUSED("77 is no DType", Tensor::scalar_i64(kNoDType, 1));
+  REFUSED("77 is not a DType", Tensor::scalar(kNoDType, 1));
+  REFUSED("77 is not a DType", Tensor::scalar_i64(kNoDType, 1));
   REFUSED("null pointer", Tensor::copy_of(nullptr, three));
   REFUSED("null pointer", Tensor::borrowed(nullptr, three, nullptr));
   CHECK_FALSE(Tensor::borrowed(nullptr, Shape({0}, DType::F32), nullptr).empty());
@@ -193,7 +193,7 @@ TEST_CASE("misuse: tensors") {
   for (const DType d :
        {DType::I16, DType::F16, DType::I32, DType::F32, DType::C64, DType::F64, DType::I64, DType::C128}) {
     const Shape one({1}, d);
-    const std::string wanted = concat_text("needs addresses that are multiples of ", alignment_of(d));
+    const std::string wanted = concat_text("past a multiple of ", alignment_of(d));
     REFUSED(wanted, Tensor::borrowed(bytes + 1, one, nullptr));
     REFUSED(wanted, Tensor::part_of(room, 1, one));
     CHECK_FALSE(Tensor::borrowed(bytes + alignment_of(d), one, nullptr).empty());
@@ -205,14 +205,14 @@ TEST_CASE("misuse: tensors") {
     CHECK_FALSE(Tensor::borrowed(bytes + 1, Shape({2}, d), nullptr).empty());
 
   // Numbers out of range of an integer dtype.
-  REFUSED("300 is no value of u8, which holds 0 to 255", Tensor::scalar(DType::U8, 300));
-  REFUSED("-1 is no value of u64, which holds 0 to 18446744073709551615", Tensor::scalar(DType::U64, -1));
-  REFUSED("2.5 is no value of i32", Tensor::full(Shape({2}, DType::I32), 2.5));
-  REFUSED("nan is no value of i8", Tensor::scalar(DType::I8, std::numeric_limits<double>::quiet_NaN()));
-  REFUSED("is no value of i64", Tensor::scalar(DType::I64, 0x1p63));
-  REFUSED("8 is no value of i4, which holds -8 to 7", Tensor::scalar(DType::I4, 8));
-  REFUSED("-1 is no value of u4, which holds 0 to 15", Tensor::scalar_i64(DType::U4, -1));
-  REFUSED("128 is no value of i8, which holds -128 to 127", Tensor::scalar_i64(DType::I8, 128));
+  REFUSED("300 is not a value of u8, which holds 0 to 255", Tensor::scalar(DType::U8, 300));
+  REFUSED("-1 is not a value of u64, which holds 0 to 18446744073709551615", Tensor::scalar(DType::U64, -1));
+  REFUSED("2.5 is not a value of i32", Tensor::full(Shape({2}, DType::I32), 2.5));
+  REFUSED("nan is not a value of i8", Tensor::scalar(DType::I8, std::numeric_limits<double>::quiet_NaN()));
+  REFUSED("is not a value of i64", Tensor::scalar(DType::I64, 0x1p63));
+  REFUSED("8 is not a value of i4, which holds -8 to 7", Tensor::scalar(DType::I4, 8));
+  REFUSED("-1 is not a value of u4, which holds 0 to 15", Tensor::scalar_i64(DType::U4, -1));
+  REFUSED("128 is not a value of i8, which holds -128 to 127", Tensor::scalar_i64(DType::I8, 128));
   CHECK(Tensor::scalar(DType::U8, 255).at_i64(0) == 255);
   CHECK(Tensor::scalar(DType::I64, -0x1p63).at_i64(0) == kLow);
   CHECK(Tensor::scalar(DType::I4, -8).at_i64(0) == -8);
@@ -226,16 +226,16 @@ TEST_CASE("misuse: tensors") {
     REFUSED("which has 3 elements", t.set(i, 1));
     REFUSED("which has 3 elements", t.set_i64(i, 1));
   }
-  REFUSED("asked for as f64", t.values<double>());
-  REFUSED("asked for as i32", t.mutable_values<std::int32_t>());
+  REFUSED("was read as f64", t.values<double>());
+  REFUSED("was read as i32", t.mutable_values<std::int32_t>());
   REFUSED("axis 1", t.dim(1));
   REFUSED("cannot view", t.reshaped({2}));
   REFUSED("negative", t.reshaped({-3}));
   const std::pair<std::int64_t, std::int64_t> ranges[] = {{-1, 1},        {0, 4},        {4, 0},
                                                           {kHigh, kHigh}, {kLow, kHigh}, {0, kLow}};
-  for (const auto& range : ranges) REFUSED("rows from", t.rows(range.first, range.second));
-  REFUSED("rows from", Tensor::scalar(DType::F32, 1).rows(0, 0));
-  REFUSED("77 is no DType", t.cast(kNoDType));
+  for (const auto& range : ranges) REFUSED("are out of range", t.rows(range.first, range.second));
+  REFUSED("are out of range", Tensor::scalar(DType::F32, 1).rows(0, 0));
+  REFUSED("77 is not a DType", t.cast(kNoDType));
   CHECK(t.text(0) == "[3] f32 {, ...}");
   CHECK(t.text(-5) == "[3] f32 {, ...}");
 }
@@ -266,11 +266,11 @@ TEST_CASE("misuse: tensors that are empty or were moved from") {
     REFUSED("element 0 of an empty tensor", t->at_i64(0));
     REFUSED("element 0 of an empty tensor", t->set(0, 1));
     REFUSED("element 0 of an empty tensor", t->set_i64(0, 1));
-    REFUSED("an empty tensor has no bytes", t->mutable_data());
-    REFUSED("an empty tensor has no bytes", t->mutable_values<float>());
+    REFUSED("an empty tensor cannot be written", t->mutable_data());
+    REFUSED("an empty tensor cannot be written", t->mutable_values<float>());
     REFUSED("cast of an empty tensor", t->cast(DType::F64));
     REFUSED("cannot view an empty tensor", t->reshaped({0}));
-    REFUSED("rows from", t->rows(0, 0));
+    REFUSED("are out of range", t->rows(0, 0));
     REFUSED("axis 0", t->dim(0));
   }
   const Tensor& itself = target;
@@ -282,7 +282,7 @@ TEST_CASE("misuse: tensors that are empty or were moved from") {
 
 TEST_CASE("misuse: element access by dtype") {
   const std::byte bytes[16]{};
-  REFUSED("77 is no DType", visit_dtype(kNoDType, [](auto) { return 0; }));
+  REFUSED("77 is not a DType", visit_dtype(kNoDType, [](auto) { return 0; }));
   CHECK(load_element<double>(bytes, kNoDType, 0) == 0);
   std::byte room[16]{};
   store_element(room, kNoDType, 0, 1.0);  // writes nothing

@@ -55,7 +55,7 @@ TEST_CASE("dispatch: a kernel first, the decomposition where there is none, an e
   CHECK(contains(paths(report, "activation"), "unsupported"));
   CHECK(contains(report.text(), "dispatch on toy ("));
   CHECK(contains(report.text(), "prefer_native"));
-  CHECK(contains(report.text(), "  softmax: 1 rewritten: its kind is not among the supported ops\n"));
+  CHECK(contains(report.text(), "  softmax: 1 rewritten: the target does not list this kind of op as supported\n"));
 }
 
 TEST_CASE("dispatch: force_common decomposes what has a kernel, and gives the same values") {

@@ -91,8 +91,8 @@ TEST_CASE("gguf: a file of the format's own package") {
   const auto identity = file->identity("plain");
   REQUIRE(identity);
   CHECK(*identity == *file->identity("ids"));
-  CHECK(contains(error_text([&] { file->at("blocs"); }), "holds no tensor \"blocs\"\n  hint: did you mean 'blocks'?"));
-  CHECK(contains(error_text([&] { file->value("t.bol"); }), "lack the key \"t.bol\"\n  hint: did you mean 't.bool'?"));
+  CHECK(contains(error_text([&] { file->at("blocs"); }), "has no tensor \"blocs\"\n  hint: did you mean 'blocks'?"));
+  CHECK(contains(error_text([&] { file->value("t.bol"); }), "has no key \"t.bol\"\n  hint: did you mean 't.bool'?"));
   CHECK(file->get_int("absent", 3) == 3);
   CHECK(contains(error_text([&] { file->get_int("t.string", 3); }), "\"t.string\" is string, expected an integer"));
 }
@@ -158,15 +158,15 @@ TEST_CASE("gguf: split files are opened from any part") {
   part(2, 1, 3, 4, "b");
   CHECK(contains(error(), "\"split.tensors.count\" is 4, but the 3 parts hold 3 tensors"));
   part(2, 2, 3, 3, "b");
-  CHECK(contains(error(), "m-00002-of-00003.gguf: its metadata say part 3 of 3, expected 2 of 3"));
+  CHECK(contains(error(), "m-00002-of-00003.gguf: the metadata says that this is part 3 of 3, expected 2 of 3"));
   CHECK(contains(error_text([&] { GgufFile::open(two); }),
-                 "the file says that it is part 3 of 3, its name says part 2 of 3"));
+                 "the file says that it is part 3 of 3, but its name says part 2 of 3"));
   CHECK(std::remove(two.c_str()) == 0);
   CHECK(contains(error(), "part 2 of 3 of the model is missing: cannot open"));
   const std::string moved = folder.write("m.gguf", "");
   CHECK(std::rename(one.c_str(), moved.c_str()) == 0);
   CHECK(contains(error_text([&] { GgufFile::open(moved); }),
-                 "part 1 of 3, its name says nothing of parts\n  hint: give the parts"));
+                 "part 1 of 3, but its name says no part number\n  hint: rename the parts"));
   CHECK(contains(error_text([&] { GgufFile::from_bytes(MappedFile::open(moved).bytes(), "w"); }), "one of 3 parts"));
 }
 
@@ -174,12 +174,12 @@ TEST_CASE("gguf: each fault of the head has its message") {
   CHECK(contains(gguf_error(""), "w.gguf: the file does not begin with \"GGUF\"\n  hint: the file is cut short"));
   CHECK(contains(gguf_error("GG"), "cut short"));
   CHECK(contains(gguf_error("PK\x03\x04"), "hint: this is not a GGUF file"));
-  CHECK(contains(gguf_error("tjgg...."), "formats before GGUF"));
+  CHECK(contains(gguf_error("tjgg...."), "older GGML formats"));
   CHECK(contains(gguf_error("GGUF\x03"), "the version at byte 4 takes 4 bytes, but only 1 follow"));
   GgufBytes f;
   f.version = 1;
   CHECK(contains(gguf_error(f),
-                 "unsupported: w.gguf: the file has version 1 of GGUF, rlx reads 2 and 3\n  hint: convert"));
+                 "unsupported: w.gguf: the file has GGUF version 1; rlx reads versions 2 and 3\n  hint: convert"));
   f.version = 0x03000000;
   CHECK(contains(gguf_error(f), "the file is big-endian"));
   f.version = 4;
@@ -187,11 +187,12 @@ TEST_CASE("gguf: each fault of the head has its message") {
   f.version = 2;
   CHECK(gguf_error(f).empty());
   f.tensors = 1;
-  CHECK(contains(gguf_error(f), "byte 8 gives 1 tensors, but only 8 bytes follow"));
+  CHECK(contains(gguf_error(f), "the count at byte 8 is 1 tensors, but only 8 bytes follow"));
   f.tensors = ~std::uint64_t{0};
   CHECK(contains(gguf_error(f), "byte 8 gives 18446744073709551615 tensors"));
   f.tensors = 0, f.values = 1ull << 61;
-  CHECK(contains(gguf_error(f), "byte 16 gives 2305843009213693952 metadata values, but only 0 bytes follow"));
+  CHECK(
+      contains(gguf_error(f), "the count at byte 16 is 2305843009213693952 metadata values, but only 0 bytes follow"));
   const std::string whole = two_tensors().bytes();
   for (std::size_t size = 0; size < whole.size() - 24; ++size)
     CHECK(contains(gguf_error(whole.substr(0, size)), "cut short"));
@@ -204,7 +205,8 @@ TEST_CASE("gguf: each fault of the metadata has its message") {
   CHECK(contains(with("", GgufKind::U8, "1"), "key 0 of the metadata at byte 24 has 0 bytes, expected 1 to 65535"));
   CHECK(contains(with(std::string(65536, 'k'), GgufKind::U8, "1"), "has 65536 bytes, expected 1 to 65535"));
   CHECK(contains(with("\xff", GgufKind::U8, "1"), "key 0 of the metadata at byte 24 is not UTF-8"));
-  CHECK(contains(with("k", static_cast<GgufKind>(13), "1"), "the value of \"k\" at byte 33 has the unknown kind 13"));
+  CHECK(contains(with("k", static_cast<GgufKind>(13), "1"),
+                 "the value of \"k\" at byte 33 has the unknown value type 13"));
   CHECK(contains(with("k", GgufKind::Bool, "\2"), "the value of \"k\" at byte 37 is the byte 2, expected 0 or 1"));
   CHECK(contains(with("k", GgufKind::U64, "1234567"), "takes 8 bytes, but only 7 follow"));
   CHECK(contains(with("k", GgufKind::String, number_bytes(~std::uint64_t{0})),
@@ -213,7 +215,7 @@ TEST_CASE("gguf: each fault of the metadata has its message") {
     return gguf_error(GgufBytes().array("k", element, count, payload));
   };
   CHECK(array(GgufKind::Array, 0, "").empty());
-  CHECK(contains(array(static_cast<GgufKind>(99), 1, ""), "the array \"k\" at byte 37 has the unknown kind 99"));
+  CHECK(contains(array(static_cast<GgufKind>(99), 1, ""), "the array \"k\" at byte 37 has the unknown value type 99"));
   CHECK(contains(array(GgufKind::U8, 1ull << 60, "12"),
                  "has 1152921504606846976 elements of u8, but only 2 bytes follow"));
   CHECK(contains(array(GgufKind::F64, (1ull << 61) + 1, "12345678"), "elements of f64, but only 8"));
@@ -222,9 +224,9 @@ TEST_CASE("gguf: each fault of the metadata has its message") {
   CHECK(contains(array(GgufKind::Bool, 2, "\1\2"), "element 1 is the byte 2"));
   std::string nested;
   for (int i = 0; i < 100; ++i) nested += number_bytes(std::uint32_t{9}) + number_bytes(std::uint64_t{1});
-  CHECK(contains(array(GgufKind::Array, 1, nested), "has arrays in arrays, more than 4 deep"));
+  CHECK(contains(array(GgufKind::Array, 1, nested), "has arrays nested more than 4 deep"));
   CHECK(contains(gguf_error(GgufBytes().number("k", GgufKind::U8, 'a').number("k", GgufKind::U8, 'b')),
-                 "key \"k\" of the metadata occurs twice"));
+                 "key \"k\" occurs twice in the metadata"));
   for (const std::uint32_t a : {0U, 3U, 48U})
     CHECK(contains(gguf_error(GgufBytes().number("general.alignment", GgufKind::U32, a)), "expected a power of two"));
   CHECK(contains(gguf_error(GgufBytes().number("general.alignment", GgufKind::U64, std::uint64_t{32})),
@@ -232,8 +234,8 @@ TEST_CASE("gguf: each fault of the metadata has its message") {
   const std::string content = GgufBytes().number("n", GgufKind::U8, 'a').array("s", GgufKind::F32, 1, "abcd").bytes();
   const auto file = parse_gguf(content);
   const GgufValue &n = file->value("n"), &s = file->value("s");
-  CHECK(contains(error_text([&] { file->architecture(); }),
-                 "w.gguf: the metadata lack the key \"general.architecture\""));
+  CHECK(
+      contains(error_text([&] { file->architecture(); }), "w.gguf: the metadata has no key \"general.architecture\""));
   CHECK(contains(error_text([&] { n.as_bool(); }), "w.gguf: key \"n\" is u8, expected bool"));
   CHECK(contains(error_text([&] { n.as_string(); }), "expected a string"));
   CHECK(contains(error_text([&] { n.size(); }), "expected an array"));
@@ -247,7 +249,7 @@ TEST_CASE("gguf: each fault of the tensors has its message") {
   CHECK(contains(gguf_error(two_tensors(0)), "tensors \"a\" and \"b\" overlap at byte"));
   CHECK(contains(gguf_error(two_tensors(36)),
                  "tensor \"b\" begins at offset 36, expected a multiple of the alignment 32"));
-  CHECK(contains(gguf_error(two_tensors(64)), "tensor \"b\" has 8 bytes from offset 64, but the data have 64"));
+  CHECK(contains(gguf_error(two_tensors(64)), "tensor \"b\" has 8 bytes from offset 64, but the data section has 64"));
   CHECK(contains(gguf_error(two_tensors(~std::uint64_t{31})), "from offset 18446744073709551584, but"));
   const auto one = [](std::string_view name, std::initializer_list<std::uint64_t> dims, std::uint32_t type) {
     GgufBytes f;
@@ -265,7 +267,7 @@ TEST_CASE("gguf: each fault of the tensors has its message") {
   CHECK(contains(one("t", {33}, kQ8_0),
                  "of shape [33] and type Q8_0 has rows of 33 elements, expected a multiple of 32"));
   CHECK(contains(one("t", {}, kQ8_0), "has rows of 1 elements"));
-  CHECK(contains(one("t", {17}, kF32), "has 68 bytes from offset 0, but the data have 64"));
+  CHECK(contains(one("t", {17}, kF32), "has 68 bytes from offset 0, but the data section has 64"));
   CHECK(one("t", {}, kF32).empty());
   CHECK(one("t", {0, 1ull << 60, 1ull << 60}, kF32).empty());
   CHECK(one("t", {32, 0}, kQ8_0).empty());
@@ -276,7 +278,7 @@ TEST_CASE("gguf: each fault of the tensors has its message") {
   GgufBytes empty;  // no data, and none is needed
   empty.record("e", {0}, kF32, 0);
   CHECK(gguf_error(empty).empty());
-  CHECK(contains(error_text([&] { parse_gguf(two_tensors().bytes())->decoded("c"); }), "holds no tensor \"c\""));
+  CHECK(contains(error_text([&] { parse_gguf(two_tensors().bytes())->decoded("c"); }), "has no tensor \"c\""));
 }
 
 TEST_CASE("gguf: types by number and name") {

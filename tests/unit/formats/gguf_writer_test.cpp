@@ -145,31 +145,32 @@ TEST_CASE("gguf writer: what cannot be written is refused") {
   const auto refused = [&](auto f) { return error_text(f); };
   CHECK(contains(refused([&] { w.set_int("k", GgufKind::U8, 256); }), "key \"k\": 256 is no u8"));
   CHECK(contains(refused([&] { w.set_int("k", GgufKind::U64, -1); }), "-1 is no u64"));
-  CHECK(contains(refused([&] { w.set_int("k", GgufKind::F32, 1); }), "integers are not written as f32"));
-  CHECK(contains(refused([&] { w.set_ints("k", GgufKind::String, {}); }), "integers are not written as string"));
-  CHECK(contains(refused([&] { w.set_number("k", GgufKind::U8, 1); }), "floats are written as f32 or f64, not u8"));
+  CHECK(contains(refused([&] { w.set_int("k", GgufKind::F32, 1); }), "an integer cannot be written as f32"));
+  CHECK(contains(refused([&] { w.set_ints("k", GgufKind::String, {}); }), "an integer cannot be written as string"));
+  CHECK(
+      contains(refused([&] { w.set_number("k", GgufKind::U8, 1); }), "a float must be written as f32 or f64, not u8"));
   CHECK(contains(refused([&] { w.set_bool("", true); }), "1 to 65535 bytes"));
-  CHECK(contains(refused([&] { w.copy(GgufValue()); }), "copy of a value of no file"));
+  CHECK(contains(refused([&] { w.copy(GgufValue()); }), "cannot copy a value that belongs to no file"));
   w.set_bool("k", true);
   CHECK(contains(refused([&] { w.set_bool("k", true); }), "the key \"k\" is given twice"));
   const std::vector<std::int64_t> row{33}, negative{-1}, huge{1 << 30, 1 << 30}, many{1, 1, 1, 1, 1}, good{2};
   CHECK(contains(refused([&] { w.add_tensor("t", GgufType::Q8_0, row); }),
-                 "w.gguf: tensor \"t\": rows of 33 elements are no multiple of 32, the block of Q8_0"));
+                 "w.gguf: tensor \"t\": a row has 33 elements, which is not a multiple of 32, the block size of Q8_0"));
   CHECK(contains(refused([&] { w.add_tensor("t", GgufType::F32, negative); }), "negative dimension -1"));
   CHECK(contains(refused([&] { w.add_tensor("t", GgufType::F32, huge); }), "more bytes than any file can hold"));
   CHECK(contains(refused([&] { w.add_tensor("t", GgufType::F32, many); }), "at most 4"));
   CHECK(contains(refused([&] { w.add_tensor("", GgufType::F32, good); }), "not empty"));
-  CHECK(contains(refused([&] { w.write({}); }), "come after begin()"));
-  CHECK(contains(refused([&] { w.commit(); }), "commit() comes after begin()"));
+  CHECK(contains(refused([&] { w.write({}); }), "must be written after begin()"));
+  CHECK(contains(refused([&] { w.commit(); }), "commit() must be called after begin()"));
   w.add_tensor("t", GgufType::F32, good);
   CHECK(contains(refused([&] { w.add_tensor("t", GgufType::F32, good); }), "the tensor \"t\" is given twice"));
   w.begin();
-  CHECK(contains(refused([&] { w.begin(); }), "comes before begin()"));
-  CHECK(contains(refused([&] { w.set_bool("later", true); }), "metadata comes before begin()"));
+  CHECK(contains(refused([&] { w.begin(); }), "must be called before begin()"));
+  CHECK(contains(refused([&] { w.set_bool("later", true); }), "metadata must be called before begin()"));
   CHECK(contains(refused([&] { w.commit(); }), "1 of 1 tensors have not been written"));
   const float values[] = {1, 2, 3};
-  CHECK(contains(refused([&] { w.write(bytes_of(values)); }), "4 bytes more than the tensors have"));
-  CHECK(contains(refused([&] { GgufWriter(dir.file("x"), {.alignment = 3}); }), "no power of two"));
+  CHECK(contains(refused([&] { w.write(bytes_of(values)); }), "4 bytes were written after the last tensor"));
+  CHECK(contains(refused([&] { GgufWriter(dir.file("x"), {.alignment = 3}); }), "not a power of two"));
   CHECK(contains(refused([&] { GgufWriter("/nowhere/x", {}).begin(); }), "cannot write \"/nowhere/x\""));
   CHECK(
       contains(refused([&] { GgufWriter("/nowhere/x", {.resume_key = "k"}).begin(); }), "cannot write \"/nowhere/x\""));

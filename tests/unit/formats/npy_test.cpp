@@ -66,8 +66,8 @@ TEST_CASE("npy: files NumPy wrote") {
   CHECK(flags.at(1) == 0);
   CHECK(read_npy(corpus("u2_empty.npy")).dims() == std::vector<std::int64_t>{0, 3});
   CHECK(read_npy(corpus("f2.npy")).at(1) == -2.0);
-  CHECK(contains(error_text([] { read_npy(corpus("string.npy")); }), "the element type '<U2' has no counterpart"));
-  CHECK(contains(error_text([] { read_npy(corpus("record.npy")); }), "records of several fields"));
+  CHECK(contains(error_text([] { read_npy(corpus("string.npy")); }), "the element type '<U2' is not supported"));
+  CHECK(contains(error_text([] { read_npy(corpus("record.npy")); }), "structured dtype"));
 }
 
 TEST_CASE("npy: what is written reads back, byte for byte as NumPy writes it") {
@@ -124,7 +124,7 @@ TEST_CASE("npy: each fault has its message") {
   CHECK(contains(npy_message("{'descr': '<f4", data), "closing quote"));
   CHECK(contains(npy_message("{'order': 'C'}", data), "not 'order'"));
   CHECK(contains(npy_message("{'descr': '<M8[s]', 'fortran_order': False, 'shape': (1,)}", data),
-                 "'<M8[s]' has no counterpart"));
+                 "'<M8[s]' is not supported"));
 }
 
 TEST_CASE("npz: archives NumPy wrote, stored and deflated") {
@@ -162,7 +162,7 @@ TEST_CASE("npz: what is written reads back") {
   write_npz(folder.file("none.npz"), {});
   CHECK(read_npz(folder.file("none.npz")).empty());
   const std::vector<NamedTensor> twice = {arrays[1], arrays[1]};
-  CHECK(contains(error_text([&] { write_npz(folder.file("x.npz"), twice); }), "a name of its own"));
+  CHECK(contains(error_text([&] { write_npz(folder.file("x.npz"), twice); }), "names must be unique"));
 }
 
 TEST_CASE("npz: each fault has its message") {

@@ -90,15 +90,15 @@ TEST_CASE("saved forms: one message for each way a file can be wrong, and it is 
     CHECK(contains(s.error, "delete the file"));
     CHECK(contains(s.error, ".form"));
   };
-  check_refused(spoiled(replace("rlx form 1", "rlx form 2")), "is of version 2, this program reads version 1");
+  check_refused(spoiled(replace("rlx form 1", "rlx form 2")), "has version 2; this program reads version 1");
   check_refused(spoiled([](std::string& f) { f.pop_back(); }), "is cut short: 4103 bytes instead of 4104");
   check_refused(spoiled([](std::string& f) { f += 'x'; }), "is too long: 4105 bytes instead of 4104");
   for (std::size_t bytes : {9, 10, 100}) {
     CAPTURE(bytes);
     check_refused(spoiled([&](std::string& f) { f.resize(bytes); }), "has a damaged head");
   }
-  check_refused(spoiled([](std::string& f) { f.clear(); }), "is no saved form");
-  check_refused(spoiled([](std::string& f) { f[0] = 'x'; }), "is no saved form");
+  check_refused(spoiled([](std::string& f) { f.clear(); }), "is not a packed weight file");
+  check_refused(spoiled([](std::string& f) { f[0] = 'x'; }), "is not a packed weight file");
   check_refused(spoiled(replace("bytes 8", "bytes 9")), "has a damaged head");
   check_refused(spoiled(replace("source 1", "source 2")), "has a damaged head");
   check_refused(spoiled(replace("abcdefgh", "abcdefgX"), true), "has a wrong checksum");
@@ -108,8 +108,8 @@ TEST_CASE("saved forms: one message for each way a file can be wrong, and it is 
 TEST_CASE("saved forms: a folder that cannot be made, and one that cannot be written") {
   const test::TempDir dir;
   write_file(dir.file("file"), "x");
-  CHECK(contains(error_text([&] { PackedWeightFiles(dir.file("file")); }), "folder of saved forms"));
-  CHECK(contains(error_text([&] { PackedWeightFiles(dir.file("file/below")); }), "folder of saved forms"));
+  CHECK(contains(error_text([&] { PackedWeightFiles(dir.file("file")); }), "folder of packed weights"));
+  CHECK(contains(error_text([&] { PackedWeightFiles(dir.file("file/below")); }), "folder of packed weights"));
   for (const char* path : {"file", "file/below"})
     CHECK(attempt([&] { return PackedWeightFiles(dir.file(path)).problems().size(); }).error().code ==
           ErrorCode::NotFound);
@@ -117,7 +117,7 @@ TEST_CASE("saved forms: a folder that cannot be made, and one that cannot be wri
   std::filesystem::remove_all(dir.file("gone"));
   files.save("k", bytes_of("abcdefgh"), kSource, "content");
   REQUIRE(files.problems().size() == 1);
-  CHECK(contains(files.problems()[0], "no more forms are saved: cannot write"));
+  CHECK(contains(files.problems()[0], "packed weights are no longer saved: cannot write"));
   files.save("l", bytes_of("abcdefgh"), kSource, "content");  // reported once, and not tried again
   std::filesystem::create_directories(dir.file("gone"));
   files.save("k", bytes_of("abcdefgh"), kSource, "content");
@@ -148,7 +148,7 @@ TEST_CASE("saved forms: a pipe in the place of a file is neither read nor waited
   CHECK(files.find("k", 8, kSource, [] { return std::string("content"); }).empty());
   files.save("k", bytes_of("abcdefgh"), kSource, "content");
   REQUIRE(files.problems().size() == 1);
-  CHECK(contains(files.problems()[0], "is no file that could be written"));
+  CHECK(contains(files.problems()[0], "is not a regular file"));
 }
 
 // -- through a session --

@@ -64,26 +64,27 @@ TEST_CASE("safetensors folder: faults of an index are named") {
   folder.index(R"({"a": "one.safetensors", "b": "one.safetensors"})");
   CHECK(folder.refusal().empty());  // files that the index does not name are ignored
   folder.index(R"({"a": "one.safetensors"})");
-  CHECK(contains(folder.refusal(), "\"weight_map\" lacks the tensor \"b\" of "));
+  CHECK(contains(folder.refusal(), "\"weight_map\" does not list the tensor \"b\" of "));
   folder.index(R"({"a": "one.safetensors", "b": "one.safetensors", "c": "one.safetensors"})");
-  CHECK(contains(folder.refusal(), "the tensor \"c\" is said to lie in \"one.safetensors\", which does not hold it"));
+  CHECK(contains(folder.refusal(),
+                 "the index lists the tensor \"c\" in \"one.safetensors\", but that file does not have it"));
   folder.index(R"({"a": "one.safetensors", "b": "one.safetensors", "c": "three.safetensors"})");
-  CHECK(contains(folder.refusal(), "names the file \"three.safetensors\", which is not there"));
+  CHECK(contains(folder.refusal(), "names the file \"three.safetensors\", which does not exist"));
   for (const char* file : {"../one.safetensors", "/etc/passwd", "", "..", "a\\\\b"}) {
     folder.index(std::string(R"({"a": ")") + file + "\"}");
-    CHECK(contains(folder.refusal(), "an index names files of its own folder"));
+    CHECK(contains(folder.refusal(), "an index must name files of its own folder"));
   }
   folder.index(R"({"a": 3})");
   CHECK(contains(folder.refusal(), "\"a\" must be a string"));
   folder.index(R"({"a": "one.safetensors", "a": "one.safetensors"})");
   CHECK(contains(folder.refusal(), "\"a\" is listed twice"));
   folder.index("{}");
-  CHECK(contains(folder.refusal(), "\"weight_map\" names no tensors"));
+  CHECK(contains(folder.refusal(), "\"weight_map\" lists no tensors"));
   folder.dir().write("model.safetensors.index.json", "{}");
   CHECK(contains(folder.refusal(), "missing key \"weight_map\""));
   folder.write("two.safetensors", {"a", "c"});
   folder.index(R"({"a": "one.safetensors", "b": "one.safetensors", "c": "two.safetensors"})");
-  CHECK(contains(folder.refusal(), "the tensor \"a\" lies in two files, "));
+  CHECK(contains(folder.refusal(), "the tensor \"a\" is in two files, "));
   folder.dir().write("two.safetensors", "damaged");
   CHECK(contains(folder.refusal(), "two.safetensors: "));
 }

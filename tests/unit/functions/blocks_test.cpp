@@ -148,14 +148,14 @@ TEST_CASE("llama_decoder_block: what is wrong with what it may have is said") {
   const auto said = [&](std::vector<std::pair<std::string_view, Expr>> more) {
     return error_text([&] { d.block(op, x, std::move(more)); });
   };
-  CHECK(contains(said({{"k_cache", cache}}), "k_cache and v_cache come together"));
+  CHECK(contains(said({{"k_cache", cache}}), "k_cache and v_cache must be given together"));
   CHECK(contains(said({{"k_cache", cache}, {"v_cache", zeros({1, 7, kKv * kHead})}}), "must be equal [1, P, 8]"));
-  CHECK(contains(said({{"start", zeros({}, DType::I32)}}), "start says where new keys go"));
+  CHECK(contains(said({{"start", zeros({}, DType::I32)}}), "start is a position in k_cache"));
   CHECK(contains(said({{"k_cache", cache}, {"v_cache", cache}, {"start", zeros({}, DType::I64)}}),
                  "start must be an i32 scalar"));
   const Expr small = zeros({1, 4, kKv * kHead});
   CHECK(contains(said({{"k_cache", small}, {"v_cache", small}, {"start", zeros({}, DType::I32)}}),
-                 "do not fit into the 4"));
+                 "do not fit in the 4"));
   CHECK(contains(said({{"k_cache", cache}, {"v_cache", cache}}), "cos"));  // 13 positions, 8 rows of cos
   op.window = -1, op.mask = MaskKind::SlidingWindow;
   CHECK(contains(said({}), "window"));
@@ -220,7 +220,7 @@ TEST_CASE("nn::attention_kind") {
   CHECK(nn::attention_kind("sliding:128").window == 128);
   for (const char* bad :
        {"", "sliding", "sliding:", "sliding:-1", "sliding:2x", "Causal", "sliding:99999999999999999999"})
-    CHECK(contains(error_text([&] { nn::attention_kind(bad); }), "is no kind of attention"));
+    CHECK(contains(error_text([&] { nn::attention_kind(bad); }), "is not a kind of attention mask"));
 }
 
 TEST_CASE("nn::axial_rope2d turns the halves of a head by column and row") {
@@ -247,7 +247,7 @@ TEST_CASE("nn::axial_rope2d turns the halves of a head by column and row") {
   CHECK(contains(said({3, 2, 6, 2, 100, 2}), "head_dim must be a multiple of 4"));
   CHECK(contains(said({3, 2, 8, 2, -1, 2}), "theta must be a finite number above 0"));
   CHECK(contains(said({3, 3, 8, 2, 100, 2}), "for 3 x 3 places"));
-  CHECK(contains(said({3, 0, 8, 2, 100, 2}), "from 1 to 2^20"));
+  CHECK(contains(said({3, 0, 8, 2, 100, 2}), "in [1, 2^20]"));
 }
 
 TEST_CASE("nn::qwen35_mtp_head: both norms, the gated attention and the last token") {
@@ -280,7 +280,7 @@ TEST_CASE("nn::qwen35_mtp_head: both norms, the gated attention and the last tok
   g.set_outputs({logits, g.matmul(norm(g.squeeze(g.narrow(out, 1, 2, 1), 1), h.norm), h.w_head)});
   const auto got = evaluate(g);
   expect_close(got[0], got[1], 1e-13);
-  CHECK(contains(error_text([] { nn::qwen35_mtp_head({}); }), "there is no embed"));
+  CHECK(contains(error_text([] { nn::qwen35_mtp_head({}); }), "embed is missing"));
 }
 
 }  // namespace

@@ -259,7 +259,7 @@ TEST_CASE("recurrences: what is wrong is said") {
   op.activations = {ActivationKind::Tanh, ActivationKind::Tanh};
   CHECK(contains(infer_error(op, good), "takes 3 activations for each of 1 directions"));
   op.activations = {ActivationKind::Tanh, ActivationKind::Not, ActivationKind::Tanh};
-  CHECK(contains(infer_error(op, good), "does not take floats"));
+  CHECK(contains(infer_error(op, good), "does not accept floats"));
   op.activations.clear();
   op.alpha = {1};
   CHECK(contains(infer_error(op, good), "one number for each of the 0 activations"));
@@ -270,7 +270,7 @@ TEST_CASE("recurrences: what is wrong is said") {
   CHECK(contains(infer_error(op, good), "clip must be above 0"));
   op.clip.reset();
   op.present.bits = 0;
-  CHECK(contains(infer_error(op, {f32({3, 2, 5}), good[2]}), "x without w is the projection with 8 columns"));
+  CHECK(contains(infer_error(op, {f32({3, 2, 5}), good[2]}), "without w, x must be the projection with 8 columns"));
   op.present.bits = 1U << 4;
   CHECK(contains(infer_error(op, {f32({3, 2, 8}), good[2], f32({2})}), "lengths must be i32 or i64"));
   CHECK(contains(infer_error(op, {f32({3, 2, 8}), good[2], Shape({3}, DType::I32)}), "lengths must be [2]"));
@@ -279,17 +279,16 @@ TEST_CASE("recurrences: what is wrong is said") {
   CHECK(contains(infer_error(gru, {f32({3, 2, 6}), f32({1, 6, 2})}), "bias [D, H] is missing"));
   gru.linear_before_reset = false;
   gru.present.bits = 1U << 3;
-  CHECK(contains(infer_error(gru, {f32({3, 2, 6}), f32({1, 6, 2}), f32({1, 2})}),
-                 "there is no bias where there is no w"));
+  CHECK(contains(infer_error(gru, {f32({3, 2, 6}), f32({1, 6, 2}), f32({1, 2})}), "without w there must be no bias"));
 
   Graph g;
   const Expr x = g.input("x", f32({3, 2, 5})), w = g.input("w", f32({8, 5})), r = g.input("r", f32({8, 2}));
   nn::RecurrentOptions both;
   both.bidirectional = true;
-  CHECK(contains(error_text([&] { nn::lstm(x, {}); }), "got weights of 0 layers"));
-  CHECK(contains(error_text([&] { nn::lstm(x, {{w, r, {}, {}}}, both); }), "each has 2 directions"));
+  CHECK(contains(error_text([&] { nn::lstm(x, {}); }), "the weights have 0 entries"));
+  CHECK(contains(error_text([&] { nn::lstm(x, {{w, r, {}, {}}}, both); }), "not a multiple of 2 directions"));
   CHECK(contains(error_text([&] { nn::lstm(x, {{g.narrow(w, 0, 0, 7), r, {}, {}}}); }), "does not hold 4 gates"));
-  CHECK(contains(error_text([&] { nn::gru(2.0, {{w, r, {}, {}}}); }), "x is a number"));
+  CHECK(contains(error_text([&] { nn::gru(2.0, {{w, r, {}, {}}}); }), "x must be a value of a graph"));
 }
 
 // -- scans --
@@ -417,7 +416,7 @@ TEST_CASE("scans: what is wrong is said") {
   ops::Mamba2 mamba;
   const std::vector<Shape> of_mamba{f32({2, 3, 4, 6}), f32({2, 3, 4}), f32({4}), f32({2, 3, 2, 5}), f32({2, 3, 2, 5})};
   CHECK(infer_error(mamba, of_mamba).empty());
-  CHECK(contains(infer_error(mamba, but(of_mamba, 3, f32({2, 3, 3, 5}))), "no multiple of the groups"));
+  CHECK(contains(infer_error(mamba, but(of_mamba, 3, f32({2, 3, 3, 5}))), "not a multiple of the groups"));
   mamba.chunk = 0;
   CHECK(contains(infer_error(mamba, of_mamba), "chunk must be between 1 and 4096"));
   ops::GatedDeltaNet delta;
@@ -425,12 +424,12 @@ TEST_CASE("scans: what is wrong is said") {
                                     f32({2, 3, 4})};
   CHECK(infer_error(delta, of_delta).empty());
   CHECK(contains(infer_error(delta, but(of_delta, 1, f32({2, 3, 2, 5}))), "k must be [2, 3, 2, 6]"));
-  CHECK(contains(infer_error(delta, but(of_delta, 2, f32({2, 3, 3, 5}))), "no multiple of those of q"));
+  CHECK(contains(infer_error(delta, but(of_delta, 2, f32({2, 3, 3, 5}))), "not a multiple of the heads of q"));
   delta.chunk = 24;
   CHECK(contains(infer_error(delta, of_delta), "chunk must be a power of two"));
   delta.chunk = 32, delta.scale = test::kInf;
   CHECK(contains(infer_error(delta, of_delta), "scale must be finite"));
-  CHECK(contains(error_text([] { nn::selective_scan(1.0, 1.0, 1.0, 1.0, 1.0); }), "x is a number"));
+  CHECK(contains(error_text([] { nn::selective_scan(1.0, 1.0, 1.0, 1.0, 1.0); }), "x must be a value of a graph"));
 }
 
 // -- causal convolution --
@@ -462,9 +461,9 @@ TEST_CASE("nn::causal_conv1d reaches back alone, and goes on where the call befo
   expect_close(out[3], out[2], 0);
   CHECK(contains(error_text([&] { nn::causal_conv1d(filter, filter); }), "x is [3, 4]"));
   CHECK(contains(error_text([&] { nn::causal_conv1d(in, in); }), "w is [2, 5, 3]"));
-  CHECK(contains(error_text([&] { nn::causal_conv1d(1.0, filter); }), "x is a number"));
-  CHECK(contains(error_text([&] { nn::causal_conv1d(in, filter, {.context = in}); }), "context is [2, 5, 3]"));
-  CHECK(contains(error_text([&] { nn::causal_conv1d(in, filter, {.bias = filter}); }), "bias is [3, 4]"));
+  CHECK(contains(error_text([&] { nn::causal_conv1d(1.0, filter); }), "x must be a value of a graph"));
+  CHECK(contains(error_text([&] { nn::causal_conv1d(in, filter, {.context = in}); }), "context [2, 5, 3]"));
+  CHECK(contains(error_text([&] { nn::causal_conv1d(in, filter, {.bias = filter}); }), "bias [3, 4]"));
 }
 
 }  // namespace

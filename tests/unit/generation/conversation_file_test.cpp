@@ -110,7 +110,7 @@ TEST_CASE("conversation files: other models are refused, and the same one from o
   CHECK(contains(refused(files.load(o)), "a cache of f32, but the model has bf16"));
   o = {};
   o.matmul_precision = MatmulPrecision::Int8;
-  CHECK(contains(refused(files.load(o)), "products exact, but the model has int8"));
+  CHECK(contains(refused(files.load(o)), "matmul precision exact, but the model has int8"));
   o = {};
   o.context = 20;
   CHECK(contains(refused(files.load(o)), "has 30 tokens, but the model was loaded with a context of 20"));
@@ -157,16 +157,16 @@ TEST_CASE("conversation files: cut short, altered, and what cannot be saved") {
   std::mt19937 rng(1);
   for (std::size_t size = 0; size < whole.size(); size += 1 + (size > 1500 ? rng() % 700 : 0)) {
     const std::string message = refused(whole.substr(0, size));
-    CHECK((contains(message, "cut short") || contains(message, "no saved conversation")));
+    CHECK((contains(message, "cut short") || contains(message, "not a saved conversation")));
   }
-  CHECK(contains(refused(whole + "x"), "1 bytes too many at its end"));
+  CHECK(contains(refused(whole + "x"), "1 extra bytes at its end"));
   for (int i = 0; i < 400; ++i) {
     std::string altered = whole;
     const std::size_t at = i < 120 ? static_cast<std::size_t>(i) : rng() % whole.size();
     altered[at] = static_cast<char>(altered[at] ^ 1 << rng() % 8);
     CAPTURE(at);
     const std::string message = refused(altered);
-    CHECK((contains(message, "checksum") || contains(message, "no saved conversation") ||
+    CHECK((contains(message, "checksum") || contains(message, "not a saved conversation") ||
            contains(message, "of version") || contains(message, "cut short")));
   }
   CHECK(contains(error_text([&] { (void)load_conversation(files.folder.file("none"), m, 0); }), "cannot open"));
@@ -176,15 +176,16 @@ TEST_CASE("conversation files: cut short, altered, and what cannot be saved") {
     return error_text([&] { save_conversation(path, m, c, {}, cached); });
   };
   CHECK(contains(saved(files.folder.file("no/folder/c"), {text, {}}), "no/folder"));
-  CHECK(contains(saved(files.folder.file("c2"), {text, {}}, 5), "0 pages of 200 tokens do not hold"));
+  CHECK(contains(saved(files.folder.file("c2"), {text, {}}, 5), "0 pages of 200 tokens cannot hold"));
   (void)m.forward(text, LogitRows::Last);
   CHECK(contains(error_text([&] {
                    save_conversation(files.folder.file("c2"), m, {{1, 2}, {}}, 0);
                  }),
-                 "a conversation of 2 tokens cannot have keys and values of 9"));
+                 "a conversation of 2 tokens cannot have a number of keys and values of 9"));
   CHECK_FALSE(std::filesystem::exists(files.folder.file("c2")));
   CHECK(read_file(files.file()) == whole);
-  CHECK(contains(error_text([&] { (void)load_conversation(files.file(), m, 0); }), "has 9 tokens and cannot begin"));
+  CHECK(contains(error_text([&] { (void)load_conversation(files.file(), m, 0); }),
+                 "has 9 tokens, so a saved conversation cannot"));
   // With enough disk space.
   DecoderOptions small;
   small.sequences = 2, small.context = 128, small.page = 64, small.pages = 2;
@@ -194,7 +195,8 @@ TEST_CASE("conversation files: cut short, altered, and what cannot be saved") {
   CHECK(full.length(1) == 0);
   const ConversationFile file = ConversationFile::open(files.file(), m);
   const KvPages page{{0}}, none{{1}};
-  CHECK(contains(error_text([&] { file.restore(m, page, 10); }), "keys and values of 9 tokens, not of 10"));
+  CHECK(
+      contains(error_text([&] { file.restore(m, page, 10); }), "keys and values for 9 tokens, but 10 were asked for"));
   CHECK(contains(error_text([&] { file.restore(m, none, 5); }), "page"));
 }
 
@@ -229,16 +231,17 @@ TEST_CASE("conversation files: heads that lie, with checksums that fit") {
     CHECK((message.empty() || contains(message, files.folder.file("bad"))));
     return message;
   };
-  CHECK(contains(refused("\"tokens\":9", "\"tokens\":-9"), "numbers of tokens are none"));
-  CHECK(contains(refused("\"tokens\":9", "\"tokens\":8"), "numbers of tokens are none"));
+  CHECK(contains(refused("\"tokens\":9", "\"tokens\":-9"), "token counts are not valid"));
+  CHECK(contains(refused("\"tokens\":9", "\"tokens\":8"), "token counts are not valid"));
   CHECK(contains(refused("\"tokens\":9", "\"tokens\":10"), "cut short"));
   CHECK(contains(refused("\"tokens\":9", "\"tokens\":9000000000000000000"), "a context of 200"));
   CHECK(contains(refused("\"tokens\":9", "\"tokens\":\"9\""), "integer"));
-  CHECK(contains(refused("\"cached\":9", "\"cached\":-1"), "numbers of tokens are none"));
-  CHECK(contains(refused("\"cached\":9", "\"cached\":8"), "bytes too many"));
-  CHECK(contains(refused("\"name\":\"cache.v.1\"", "\"name\":\"cache.w.1\""), "is not the model's cache.v.1"));
-  CHECK(contains(refused("\"row_bytes\":256", "\"row_bytes\":252"), "is not the model's cache.k.0"));
-  CHECK(contains(refused("{\"name\":\"cache.k.0\",\"row_bytes\":256},", ""), "another number of states"));
+  CHECK(contains(refused("\"cached\":9", "\"cached\":-1"), "token counts are not valid"));
+  CHECK(contains(refused("\"cached\":9", "\"cached\":8"), "extra bytes"));
+  CHECK(contains(refused("\"name\":\"cache.v.1\"", "\"name\":\"cache.w.1\""),
+                 "does not match the model's state cache.v.1"));
+  CHECK(contains(refused("\"row_bytes\":256", "\"row_bytes\":252"), "does not match the model's state cache.k.0"));
+  CHECK(contains(refused("{\"name\":\"cache.k.0\",\"row_bytes\":256},", ""), "does not have as many states"));
   CHECK(contains(refused("\"role\":", "\"rolle\":"), "role"));
   CHECK(contains(refused("\"messages\":[", "\"messages\":[7,"), "role"));
   CHECK(contains(refused("{", "["), "JSON"));
@@ -297,7 +300,8 @@ TEST_CASE("engine: an answer goes on from a file as if it had not stopped") {
   GenerationOptions endless;
   (void)busy.submit(tokens_of(7, 180), endless);
   (void)busy.step();
-  CHECK(contains(error_text([&] { (void)busy.load(folder.file("c")); }), "needs 2 pages of the cache, 1 are free"));
+  CHECK(contains(error_text([&] { (void)busy.load(folder.file("c")); }),
+                 "needs 2 pages of the KV cache, but 1 are free"));
   CHECK(busy.model().cache().free_pages() == 1);
 }
 

@@ -230,7 +230,7 @@ TEST_CASE("engine with a grammar: masks are those of every token tried against a
       bool any = false;
       for (std::size_t id = 3; id < 96; ++id) any = any || oracle.ask(tokens[id]).viable;
       CHECK_FALSE(any);
-      CHECK((contains(refused, "the empty text alone") || contains(refused, "no token of the vocabulary")));
+      CHECK((contains(refused, "only the empty text") || contains(refused, "no token of the vocabulary")));
       continue;
     }
     for (int i = 0; i < 6; ++i) {
@@ -241,7 +241,7 @@ TEST_CASE("engine with a grammar: masks are those of every token tried against a
         if (oracle.ask(text + tokens[id]).viable) wanted.push_back(static_cast<TokenId>(id));
       CAPTURE(text);
       if (wanted.empty()) {
-        CHECK(contains(error_text([&] { (void)answer->mask(); }), "no token of the vocabulary goes on"));
+        CHECK(contains(error_text([&] { (void)answer->mask(); }), "no token of the vocabulary can follow"));
         break;
       }
       std::vector<TokenId> got;
@@ -307,8 +307,8 @@ TEST_CASE("engine with a grammar: how answers end") {
   CHECK(s.finish == FinishReason::Failed);
   CHECK(s.text == "z");
   REQUIRE(s.problem);
-  CHECK(contains(s.problem->text(), "no token of the vocabulary goes on"));
-  CHECK(contains(s.problem->text(), "begins with \"Z\""));
+  CHECK(contains(s.problem->text(), "no token of the vocabulary can follow"));
+  CHECK(contains(s.problem->text(), "begin with \"Z\""));
   // A token that the grammar allows and a bias forbids.
   GenerationOptions biased;
   for (TokenId id = 0; id < 96; ++id)
@@ -321,9 +321,9 @@ TEST_CASE("engine with a grammar: how answers end") {
   GenerationOptions o;
   o.grammar = Grammar::from_gbnf("root ::= \"Z\"");
   const std::vector<TokenId> prompt{1};
-  CHECK(contains(error_text([&] { e.submit(prompt, o); }), "no token of the vocabulary goes on"));
+  CHECK(contains(error_text([&] { e.submit(prompt, o); }), "no token of the vocabulary can follow"));
   o.grammar = Grammar::from_gbnf("root ::= \"\"");
-  CHECK(contains(error_text([&] { e.submit(prompt, o); }), "the empty text alone"));
+  CHECK(contains(error_text([&] { e.submit(prompt, o); }), "only the empty text"));
   o.grammar = Grammar::from_gbnf("root ::= \"z\"");
   o.stop_tokens = {96};
   CHECK(contains(error_text([&] { e.submit(prompt, o); }), "token 96"));
@@ -357,10 +357,10 @@ TEST_CASE("tokens' bytes: those of decoders of every kind, and none where a text
                    (void)bytes_of(R"({"type":"Sequence","decoders":[{"type":"Fuse"},
                              {"type":"Replace","pattern":{"String":"a"},"content":"b"}]})");
                  }),
-                 "rewrites its text as a whole"));
+                 "rewrites the whole text"));
   CHECK(
       contains(error_text([&] { (void)bytes_of(R"({"type":"CTC","pad_token":"<pad>","word_delimiter_token":"|"})"); }),
-               "rewrites its text as a whole"));
+               "rewrites the whole text"));
 }
 
 }  // namespace rlx

@@ -185,7 +185,7 @@ TEST_CASE("engine: its model between requests") {
   const Tensor logits = plain.forward(prompt);
   for (int round = 0; round < 2; ++round) {
     const RequestId id = e.submit(prompt, drawn(3, 6));
-    CHECK(contains(error_text([&] { e.idle_model(); }), "the model has 1 requests to answer"));
+    CHECK(contains(error_text([&] { e.idle_model(); }), "the engine still has 1 unfinished requests"));
     Answers got = run_all(e);
     CHECK(got[id].tokens == wanted);
     // The prefix cache gives up its pages for the whole context.
@@ -196,8 +196,8 @@ TEST_CASE("engine: its model between requests") {
                      logits.values<float>().end()));
     m.forward(random_prompt(rng, 48, m.config().vocab_size));
     CHECK(m.length() == 128);
-    CHECK(
-        contains(error_text([&] { e.submit(prompt, {}); }), "sequence 0 of the model has 128 tokens of runs outside"));
+    CHECK(contains(error_text([&] { e.submit(prompt, {}); }),
+                   "sequence 0 of the model has 128 tokens from runs outside"));
     CHECK(e.idle());
     m.reset();
   }
@@ -210,7 +210,7 @@ TEST_CASE("language models: caches and products by name") {
   set_cache_type(o, "bf16");
   CHECK((!o.cache_scheme && o.cache_dtype == DType::BF16));
   for (const char* name : {"i8", "affine", "", "Q8_0"})
-    CHECK(contains(error_text([&] { set_cache_type(o, name); }), "keys and values cannot be kept as"));
+    CHECK(contains(error_text([&] { set_cache_type(o, name); }), "the KV cache cannot have the type"));
   CHECK(o.cache_dtype == DType::BF16);
   const TinyModel tiny;
   CHECK(matmul_precision_named("auto", tiny.folder.path()) == MatmulPrecision::Exact);
@@ -240,7 +240,8 @@ TEST_CASE("language models: caches and products by name") {
   CHECK(matmul_precision_named("exact", "") == MatmulPrecision::Exact);
   CHECK(matmul_precision_named("bf16", "") == MatmulPrecision::BF16);
   CHECK(matmul_precision_named("int8", "") == MatmulPrecision::Int8);
-  CHECK(contains(error_text([&] { (void)matmul_precision_named("int4", ""); }), "none of auto, exact, bf16 and int8"));
+  CHECK(
+      contains(error_text([&] { (void)matmul_precision_named("int4", ""); }), "not one of auto, exact, bf16 and int8"));
 }
 
 }  // namespace rlx

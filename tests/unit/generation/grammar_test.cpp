@@ -119,18 +119,18 @@ TEST_CASE("grammar: GBNF") {
   CHECK(contains(refused("root ::= []"), "no character"));
   CHECK(contains(refused("root ::= [b-a]"), "g.gbnf:1:11: the first character"));
   CHECK(contains(refused("root ::= (\"a\""), "g.gbnf:1:10: this group has no end"));
-  CHECK(contains(refused("root ::= \"a\")"), "closes nothing"));
-  CHECK(contains(refused("root ::= \"a\" ; x"), "g.gbnf:1:14: rule 'root' goes on"));
-  CHECK(contains(refused("root ::= * \"a\""), "nothing before this quantifier"));
-  CHECK(contains(refused("root ::= \"a\"{3,2}"), "at least 3 and at most 2"));
-  CHECK(contains(refused("root ::= \"a\"{99999999999}"), "more than 1000000000"));
+  CHECK(contains(refused("root ::= \"a\")"), "has no matching '('"));
+  CHECK(contains(refused("root ::= \"a\" ; x"), "g.gbnf:1:14: rule 'root' has an invalid expression"));
+  CHECK(contains(refused("root ::= * \"a\""), "this quantifier has nothing"));
+  CHECK(contains(refused("root ::= \"a\"{3,2}"), "a minimum above its maximum"));
+  CHECK(contains(refused("root ::= \"a\"{99999999999}"), "must be at most 1000000000"));
   CHECK(contains(refused("root ::= \"a\"{,2}"), "expected a number"));
   CHECK(contains(refused("root ::= \"\\q\""), "unknown escape"));
-  CHECK(contains(refused("root ::= \"\\ud800\""), "no Unicode character"));
+  CHECK(contains(refused("root ::= \"\\ud800\""), "not a Unicode character"));
   CHECK(contains(refused("root ::= \"\\x4\""), "2 hexadecimal digits"));
   CHECK(contains(refused("root ::= <think>"), "tokens by name"));
   CHECK(contains(refused("root = \"a\""), "expected '::='"));
-  CHECK(contains(refused("root ::= \"\xFF\""), "g.gbnf:1:11: this is no valid UTF-8"));
+  CHECK(contains(refused("root ::= \"\xFF\""), "g.gbnf:1:11: this is not valid UTF-8"));
   CHECK(contains(refused("root ::= \"a\" | b\nb ::= \"b\" b"), "g.gbnf:2:1: no text matches rule 'b'"));
   CHECK(contains(refused("root ::= root"), "no text matches rule 'root'"));
   CHECK(contains(refused("root ::= " + std::string(300, '(') + "\"a\"" + std::string(300, ')')), "nested more than"));
@@ -327,7 +327,8 @@ TEST_CASE("grammar: hostile grammars take little time, or say why not") {
     doubling += "r" + std::to_string(i) + " ::= r" + std::to_string(i + 1) + " r" + std::to_string(i + 1) + " | r" +
                 std::to_string(i + 1) + "\n";
   CHECK(matches(doubling + "r60 ::= \"a\"?", "aa"));
-  CHECK(contains(error_text([&] { (void)matches(doubling + "r60 ::= \"a\"?", repeated("a", 100)); }), "too many ways"));
+  CHECK(
+      contains(error_text([&] { (void)matches(doubling + "r60 ::= \"a\"?", repeated("a", 100)); }), "too many parses"));
   // The same alternative many times, at every level of nesting.
   CHECK(matches("root ::= x*\nx ::= \"a\" | \"a\" | \"a\" | y\ny ::= \"a\" | x", repeated("a", 20000)));
   CHECK(matches("root ::= \"(\" root \")\" | \"(\" root \")\" | root2\nroot2 ::= \"(\" root \")\" | \"x\"",
@@ -344,7 +345,7 @@ TEST_CASE("grammar: hostile grammars take little time, or say why not") {
   CHECK(matches("root ::= (\"[\" root \"]\" | [a-z]+ | \",\")*", repeated("abc,[def],", 200000 / kShorter)));
   // Every split of the text is a derivation: an error, quickly.
   const std::string error = error_text([] { (void)matches("root ::= root root | \"a\"", repeated("a", 100000)); });
-  CHECK(contains(error, "too many ways"));
+  CHECK(contains(error, "too many parses"));
   // The matcher does not change.
   GrammarMatcher m(GrammarMasks(Grammar::from_gbnf("root ::= root root | \"a\""), TokenTrie(TokenBytes{{"a", "b"}})));
   CHECK(m.accept(0));

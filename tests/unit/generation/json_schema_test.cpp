@@ -253,7 +253,7 @@ TEST_CASE("json schema: what is too large is refused at once, what is only large
       {"{\"enum\":[" + words + "]}", {}, "\"word 77777\""},
       {"{\"type\":\"string\",\"pattern\":\"^word\",\"enum\":[" + words + "]}", {}, "\"word 77777\""},
       {"{\"allOf\":[{\"enum\":[" + words + "]},{\"enum\":[" + words + "]}]}", {}, "\"word 77777\""},
-      {"{\"enum\":[" + listed(1000000, [](const auto& i) { return i; }) + "]}", "says too much at once", {}},
+      {"{\"enum\":[" + listed(1000000, [](const auto& i) { return i; }) + "]}", "combines too many cases", {}},
       {R"({"type":"array","items":{"type":"array","items":{"type":"string"},"maxItems":1000000000},"minItems":2})",
        {},
        "[[\"a\"],[]]"},
@@ -280,7 +280,7 @@ TEST_CASE("json schema: what is too large is refused at once, what is only large
            "]}",
        "too many rules",
        {}},
-      {"{\"$ref\":\"#/$defs/a40\",\"$defs\":{" + doubled + "}}", "says too much at once", {}},
+      {"{\"$ref\":\"#/$defs/a40\",\"$defs\":{" + doubled + "}}", "combines too many cases", {}},
       {"{\"$ref\":\"#/$defs/a30000\",\"$defs\":{" + chain + "}}", {}, "null"},
       {with_pattern("^(((a{0,1000}){0,1000}){0,1000})$"), {}, "\"aaa\""},
       {with_pattern("^(((a+)+)+)+$"), {}, "\"aaa\""},
@@ -316,10 +316,10 @@ TEST_CASE("json schema: what cannot become a grammar is said, with its place") {
     CHECK(contains(schema_error(with_pattern(pattern)), "bad file"));
   CHECK(contains(schema_error(R"({"type":"string","pattern":"^(ab)*$","maxLength":5})"), "minLength and maxLength"));
   CHECK(contains(schema_error(R"({"allOf":[{"pattern":"a"},{"pattern":"b"}]})"), "several patterns"));
-  CHECK(contains(schema_error(R"({"$ref":"#/$defs/x"})"), "leads nowhere"));
-  CHECK(contains(schema_error(R"({"$ref":"http://x/y"})"), "leads out of this schema"));
-  CHECK(contains(schema_error(R"({"$ref":"#"})"), "leads to itself"));
-  CHECK(contains(schema_error(R"({"allOf":[{"$ref":"#"}]})"), "leads to itself"));
+  CHECK(contains(schema_error(R"({"$ref":"#/$defs/x"})"), "refers to a schema that does not exist"));
+  CHECK(contains(schema_error(R"({"$ref":"http://x/y"})"), "refers to another document"));
+  CHECK(contains(schema_error(R"({"$ref":"#"})"), "refers to itself"));
+  CHECK(contains(schema_error(R"({"allOf":[{"$ref":"#"}]})"), "refers to itself"));
   CHECK(contains(schema_error("false"), "no value fits this schema"));
   CHECK(
       contains(schema_error(R"({"type":"object","properties":{"a":{"$ref":"#"}},"required":["a"]})"), "no value fits"));
@@ -328,8 +328,8 @@ TEST_CASE("json schema: what cannot become a grammar is said, with its place") {
   CHECK(contains(schema_error(R"({"minLength":"1"})"), "s.json#/minLength: must be a whole number"));
   CHECK(contains(schema_error(R"({"required":"a"})"), "must be a list of names"));
   CHECK(contains(schema_error(R"({"anyOf":[]})"), "not empty"));
-  CHECK(contains(schema_error(R"({"items":3})"), "a schema is an object, true or false"));
-  CHECK(contains(schema_error(R"({"type":"object","type":"array"})"), "comes twice"));
+  CHECK(contains(schema_error(R"({"items":3})"), "a schema must be an object, true or false"));
+  CHECK(contains(schema_error(R"({"type":"object","type":"array"})"), "occurs twice"));
   CHECK(contains(schema_error("{\"a\""), "not valid JSON"));
   CHECK(contains(schema_error(R"({"properties":{"a":{}},"minProperties":2})"), "minProperties"));
   std::string wide = "{\"allOf\":[";

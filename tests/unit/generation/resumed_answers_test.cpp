@@ -159,13 +159,13 @@ TEST_CASE("an answer goes on behind the end of it where that can be, and says wh
   CHECK(contains(refused({-1, {}}), "an answer of -1"));
   CHECK(contains(refused({1, std::numeric_limits<double>::quiet_NaN()}), "surprise"));
   options.grammar = Grammar::from_gbnf("root ::= \"ab\" [a-b]?", "g");
-  CHECK(contains(refused({2, {}}), "token 40 does not follow in the grammar"));
+  CHECK(contains(refused({2, {}}), "token 40 is not allowed by the grammar"));
   options.begun = {2, {}};
   const std::vector<TokenId> a_b{9, 3, 4};  // "g", "a", "b"
   CHECK(answer_of(e, a_b, options).text.size() <= 1);
   const std::vector<TokenId> a_b_a{9, 3, 4, 3};
   options.begun = {3, {}};
-  CHECK(contains(error_text([&] { (void)e.submit(a_b_a, options); }), "a whole text of its grammar"));
+  CHECK(contains(error_text([&] { (void)e.submit(a_b_a, options); }), "the grammar of the answer is complete"));
   CHECK(e.idle());
   // The answer continues after a stop string that was found.
   options = resumed_options(1);

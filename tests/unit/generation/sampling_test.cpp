@@ -211,7 +211,7 @@ TEST_CASE("sampling: penalties of what was said") {
   wanted[2] = -3;
   wanted[3] = 4.0 / 2 - 0.25 - 0.5;
   check_chances(s.chances(logits), softmax_of(wanted));
-  CHECK(contains(error_text([&] { s.rewind(9); }), "cannot forget 9"));
+  CHECK(contains(error_text([&] { s.rewind(9); }), "cannot be rewound by 9"));
 }
 
 TEST_CASE("sampling: repetitions by comparing every place with the end") {

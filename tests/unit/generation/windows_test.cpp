@@ -162,7 +162,8 @@ TEST_CASE("windows: sequences are cut where the keys are there, and refused else
     (void)last.forward(text);
     last.truncate(shortest);
     const std::string text_of = error_text([&] { last.truncate(shortest - 1); });
-    CHECK(contains(text_of, concat_text("cannot be cut to ", shortest - 1, ", but to 0 or to ", shortest)));
+    CHECK(contains(text_of,
+                   concat_text("cannot be truncated to ", shortest - 1, ", only to 0 or to at least ", shortest)));
     CHECK(contains(text_of, "whole_windows"));
     CHECK(last.length() == shortest);
     last.truncate(0);

@@ -115,9 +115,9 @@ TEST_CASE("value_dim: what is known is no symbol; what is no extent is refused a
   const Dim a = g.value_dim(n, 5), b = g.value_dim(n, 5, 1);
   CHECK_FALSE(a == b);
   CHECK(g.symbols().at(b.text()).min == 1);
-  CHECK(contains(error_text([&] { (void)g.value_dim(6, 5); }), "6 is no dimension in [0, 5]"));
-  CHECK(contains(error_text([&] { (void)g.value_dim(2.5, 5); }), "no dimension"));
-  CHECK(contains(error_text([&] { (void)g.value_dim(x, 5); }), "an extent is one integer"));
+  CHECK(contains(error_text([&] { (void)g.value_dim(6, 5); }), "6 is not in the valid range [0, 5]"));
+  CHECK(contains(error_text([&] { (void)g.value_dim(2.5, 5); }), "is not in the valid range"));
+  CHECK(contains(error_text([&] { (void)g.value_dim(x, 5); }), "an extent must be an integer scalar"));
   CHECK(contains(error_text([&] { (void)g.value_dim(n, 5, 6); }), "[6, 5]"));
   CHECK(contains(error_text([&] { (void)g.compress(x, g.gt(x, 0.0)); }), "one Bool for each row"));
   CHECK(contains(error_text([&] { (void)g.nonzero(n); }), "is a scalar"));

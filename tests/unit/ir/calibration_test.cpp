@@ -56,14 +56,14 @@ TEST_CASE("a calibration record names the line that it cannot read") {
   CHECK(contains(line("scales 1: x\nscales 1: x\n"), "line 3"));
   CHECK(contains(line("scales 1"), "expected ': ' and a path"));
   CHECK(contains(line("scales one: x"), "expected a number before 'one: x'"));
-  CHECK(contains(line("axis 1 scales 1: x"), "expected ', ' behind the axis"));
+  CHECK(contains(line("axis 1 scales 1: x"), "expected ', ' after the axis"));
   CHECK(contains(line("scales 1e999: x"), "expected a number"));
   CHECK(contains(line("scales 0: x"), "a scale is 0"));
   CHECK(contains(line("scales nan: x"), "a scale is nan"));
-  CHECK(contains(line("scales: x"), "it has no scale"));
-  CHECK(contains(line("scales 1, zero_points 1 2: x"), "2 zero points beside 1 scales"));
+  CHECK(contains(line("scales: x"), "the entry has no scale"));
+  CHECK(contains(line("scales 1, zero_points 1 2: x"), "2 zero points for 1 scales"));
   CHECK(contains(line("axis 99999999999999999999, scales 1: x"), "expected a number"));
-  CHECK(contains(line("scales 1: "), "a path is one line of text"));
+  CHECK(contains(line("scales 1: "), "a path must be one line of text"));
   CHECK(contains(line("\n"), "line 2"));
 }
 
@@ -72,8 +72,8 @@ TEST_CASE("a calibration record refuses entries that cannot be") {
     CalibrationRecord r;
     return error_text([&] { r.set(path, e); });
   };
-  CHECK(contains(refused("x", {}), "calibration of 'x': it has no scale"));
-  CHECK(contains(refused("x", {std::nullopt, {1, 2}, {}}), "2 scales without an axis"));
+  CHECK(contains(refused("x", {}), "calibration of 'x': the entry has no scale"));
+  CHECK(contains(refused("x", {std::nullopt, {1, 2}, {}}), "2 scales, but no axis"));
   CHECK(contains(refused("x", CalibrationEntry::per_channel(-1, {1})), "axis -1 is negative"));
   CHECK(contains(refused("x", CalibrationEntry::per_channel(-1, {1})), "hint: count from the first axis"));
   for (double s : {0.0, -1.0, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()})
@@ -120,7 +120,7 @@ TEST_CASE("a calibration record says which of its entries do not fit a graph") {
     return error_text([&] { (void)r.values_in(g); });
   };
   const CalibrationEntry one = CalibrationEntry::per_tensor(1);
-  CHECK(contains(refused("layer0/z", one), "no value of path 'layer0/z'"));
+  CHECK(contains(refused("layer0/z", one), "no value with the path 'layer0/z'"));
   CHECK(contains(refused("layer0/z", one), "layer0/y"));
   CHECK(contains(refused("w", CalibrationEntry::per_channel(1, {1, 2})), "2 scales along axis 1 of [3, 4] f32"));
   CHECK(contains(refused("w", CalibrationEntry::per_channel(2, {1, 2})), "has no axis 2"));
@@ -137,7 +137,7 @@ TEST_CASE("a calibration record says which of its entries do not fit a graph") {
   const std::string whole = node_label(twice, twice.outputs()[1].node);
   CalibrationRecord i;
   i.set(whole, one);
-  CHECK(contains(error_text([&] { (void)i.values_in(twice); }), "no float but [2] i32"));
+  CHECK(contains(error_text([&] { (void)i.values_in(twice); }), "must be float, got [2] i32"));
 }
 
 TEST_CASE("what a record takes from a graph it finds there, under scopes and without labels") {

@@ -60,7 +60,7 @@ TEST_CASE("register_op refuses records that cannot work, by name and reason") {
   refused(def, "OpKind::Custom");
   def = plain_record("bad.op");
   def.attrs = ops::Softmax::def.attrs;
-  refused(def, "attributes of its own");
+  refused(def, "must not describe attributes");
   def = plain_record("bad.op");
   def.level = Level::Lir;
   refused(def, "planner");
@@ -75,9 +75,9 @@ TEST_CASE("register_op refuses records that cannot work, by name and reason") {
   refused(def, "no shape rule");
   def = plain_record("bad.op");
   def.reference = none("later");
-  refused(def, "nothing says what it computes");
+  refused(def, "no reference rule and no decomposition");
   def.reference = by_decomposition;
-  refused(def, "nothing says what it computes");
+  refused(def, "no reference rule and no decomposition");
   def = plain_record("bad.op");
   def.vjp = by_decomposition;
   refused(def, "it has no decomposition");
@@ -133,7 +133,7 @@ TEST_CASE("text and fingerprints of custom ops hold name and attributes") {
 
 TEST_CASE("attributes of another size name the op and both sizes") {
   const std::string text = error_text([] { one(custom_op("test.scaled_tanh", 2.0f)); });
-  CHECK(contains(text, "test.scaled_tanh has 4 bytes of attributes, its rules read 8"));
+  CHECK(contains(text, "test.scaled_tanh has 4 bytes of attributes, but its rules read 8"));
 }
 
 TEST_CASE("a missing rule names the op and the reason; no gradient is dropped") {
@@ -172,7 +172,7 @@ TEST_CASE("rules that break their promise are the record's fault, not ours") {
   def = plain_record("test.no_shape");
   def.infer = +[](const InferContext&) -> Result<Shapes> { return Shapes{}; };
   register_op(def);
-  CHECK(contains(error_text([] { one(custom_op("test.no_shape")); }), "gives no result"));
+  CHECK(contains(error_text([] { one(custom_op("test.no_shape")); }), "returns no result"));
 
   def = plain_record("test.wrong_result");
   def.reference = +[](const RefArgs& a) { a.out() = Tensor::zeros(Shape({1}, DType::F32)); };
@@ -195,7 +195,7 @@ TEST_CASE("a shape rule that gives what no tensor can be fails when the node is 
       "test.negative", +[](const InferContext&) -> Result<Shapes> {
         return Shapes{Shape({2, -3}, DType::F32)};
       });
-  CHECK_MESSAGE(contains(negative, "test.negative: the shape rule gives [2, -3] f32 for result 0"), negative);
+  CHECK_MESSAGE(contains(negative, "test.negative: the shape rule returns [2, -3] f32 for result 0"), negative);
   CHECK(contains(negative, "%1 = test.negative(%0)"));
   CHECK(contains(negative, "custom_op_test.cpp:"));
   CHECK(contains(negative, "given to register_op"));
@@ -203,12 +203,12 @@ TEST_CASE("a shape rule that gives what no tensor can be fails when the node is 
       "test.vast", +[](const InferContext& c) -> Result<Shapes> {
         return Shapes{c.input(0), Shape({Dim::symbol("n"), std::int64_t{1} << 40, std::int64_t{1} << 40}, DType::F32)};
       });
-  CHECK_MESSAGE(contains(vast, "test.vast: the shape rule gives [n, "), vast);
+  CHECK_MESSAGE(contains(vast, "test.vast: the shape rule returns [n, "), vast);
   CHECK(contains(vast, "for result 1"));
   const std::string dtype = built(
       "test.no_dtype",
       +[](const InferContext&) -> Result<Shapes> { return Shapes{Shape({2}, static_cast<DType>(77))}; });
-  CHECK_MESSAGE(contains(dtype, "test.no_dtype: 77 is no DType"), dtype);
+  CHECK_MESSAGE(contains(dtype, "test.no_dtype: 77 is not a DType"), dtype);
   CHECK(contains(dtype, "%1 = test.no_dtype(%0)"));
   // Empty attributes are valid.
   CHECK(built(

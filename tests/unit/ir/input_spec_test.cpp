@@ -26,7 +26,7 @@ TEST_CASE("operands: places follow what the attributes say is there") {
   CHECK(operand_name(with, 5, 2) == "bias");
   CHECK(operand_name(without, 4, 2) == "gamma");
   CHECK(operand_index(without, 4, "beta") == 3);
-  CHECK(test::error_text([&] { (void)operand_index(without, 4, "bias"); }).find("operand 'bias' was left out") !=
+  CHECK(test::error_text([&] { (void)operand_index(without, 4, "bias"); }).find("operand 'bias' is missing") !=
         std::string::npos);
   CHECK(op_def(OpKind::FusedResidualLN).inputs.text() == "x, residual, [bias], [gamma], [beta]");
   CHECK(op_def(OpKind::Concat).inputs.text() == "xs...");
@@ -64,7 +64,7 @@ TEST_CASE("operands: given by name in any order they are placed in the order of 
   CHECK(placed->inputs == std::vector<Value>(std::begin(v), std::end(v)));
   CHECK(placed->op.as<ops::FusedResidualLN>().present.bits == 0b11100);
   const NamedOperand linear[] = {{"x", v[0]}, {"w", v[1]}, {"bias", v[2]}};
-  CHECK(place_operands(ops::Linear{}, linear).error().message == "linear: its attributes call for no operand 'bias'");
+  CHECK(place_operands(ops::Linear{}, linear).error().message == "linear: the attributes exclude the operand 'bias'");
   const NamedOperand twice[] = {{"x", v[0]}, {"x", v[1]}};
   CHECK(place_operands(op, twice).error().message == "fused_residual_ln: operand 'x' is given twice");
   ops::Attention attention;
@@ -75,15 +75,14 @@ TEST_CASE("operands: given by name in any order they are placed in the order of 
   CHECK(by_length->inputs == std::vector<Value>(std::begin(v), std::end(v)));
   CHECK(by_length->op.as<ops::Attention>().present.bits == 1U << 4);  // not the mask: its kind says that it is there
   attention.mask = MaskKind::Causal;
-  CHECK(place_operands(attention, lengths).error().message == "attention: its attributes call for no operand 'mask'");
+  CHECK(place_operands(attention, lengths).error().message == "attention: the attributes exclude the operand 'mask'");
   const NamedOperand few[] = {{"x", v[0]}, {"gamma", v[1]}};
   CHECK(place_operands(op, few).error().message == "fused_residual_ln: operand 'residual' is missing");
   const NamedOperand wrong[] = {{"gama", v[0]}};
   const Diagnostic d = place_operands(op, wrong).error();
   CHECK(d.message == "fused_residual_ln: there is no operand 'gama', takes (x, residual, [bias], [gamma], [beta])");
   CHECK(d.hint.find("gamma") != std::string::npos);
-  CHECK(place_operands(ops::Concat{}, few).error().message ==
-        "concat: its operands (xs...) have no names of their own");
+  CHECK(place_operands(ops::Concat{}, few).error().message == "concat: the operands (xs...) have no names");
 }
 
 TEST_CASE("operands: a graph takes them by name") {

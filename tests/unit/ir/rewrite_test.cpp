@@ -147,8 +147,8 @@ TEST_CASE("rewrite: wrong replacements are faults that name both sides") {
     return %1, %2
   })");
   GraphRewriter r(g);
-  CHECK_THROWS_WITH_AS(r.replace(n1, r.stage().scalar(1)), doctest::Contains("has another type than %1"), Error);
-  CHECK_THROWS_WITH_AS(r.replace(n1, Value(n2)), doctest::Contains("has another type than %1"), Error);
+  CHECK_THROWS_WITH_AS(r.replace(n1, r.stage().scalar(1)), doctest::Contains("does not have the type of %1"), Error);
+  CHECK_THROWS_WITH_AS(r.replace(n1, Value(n2)), doctest::Contains("does not have the type of %1"), Error);
   r.replace(n1, Value(n0));
   CHECK_THROWS_WITH_AS(r.replace(n1, Value(n0)), doctest::Contains("%1 is replaced twice"), Error);
   Graph other("o");

@@ -87,7 +87,7 @@ TEST_CASE("binary: cut anywhere, the message says that the file is damaged, or w
   std::vector<std::byte> more = bytes;
   more.push_back(std::byte{0});
   CHECK(error_of(more).find("the file is damaged: ") != std::string::npos);
-  CHECK(error_of(sealed(more)).find("1 bytes follow the graph") != std::string::npos);
+  CHECK(error_of(sealed(more)).find("1 extra bytes follow the graph") != std::string::npos);
 }
 
 TEST_CASE("binary: a flipped bit anywhere, or two bytes that changed places, are reported as damage") {
@@ -107,15 +107,16 @@ TEST_CASE("binary: a flipped bit anywhere, or two bytes that changed places, are
 
 TEST_CASE("binary: other files and versions are named as such") {
   std::vector<std::byte> bytes = to_bytes(round_tripped());
-  CHECK(error_of({}) ==
-        "bad file: these bytes are no rlx graph, or damaged: they do not start with RLXGRAPH\n  g.rlxb, byte 0");
+  CHECK(
+      error_of({}) ==
+      "bad file: these bytes are not an rlx graph, or are damaged: they do not start with RLXGRAPH\n  g.rlxb, byte 0");
   const std::string hint = "\n  g.rlxb, byte 8\n  hint: convert the graph to text with the rlx that wrote it";
   bytes[8] = std::byte{9};
   bytes.back() ^= std::byte{1};  // with other contents too, it is another version and not a damaged file
-  CHECK(error_of(bytes) == "bad file: graph format version 9 is not known, this build reads version 2" + hint);
+  CHECK(error_of(bytes) == "bad file: graph format version 9 is not known; this build reads version 2" + hint);
   bytes[8] = std::byte{1};
   CHECK(error_of(bytes) ==
-        "bad file: graph format version 1 is not known, this build reads version 2 (the first with a checksum)" + hint);
+        "bad file: graph format version 1 is not known; this build reads version 2 (the first with a checksum)" + hint);
 }
 
 TEST_CASE("binary: a wrong name, shape or list length is found") {
@@ -130,8 +131,8 @@ TEST_CASE("binary: a wrong name, shape or list length is found") {
   };
   CHECK(damaged("activation", "activatiom").find("there is no op 'activatiom'") != std::string::npos);
   CHECK(damaged("activation", "activatiom").find("did you mean 'activation'?") != std::string::npos);
-  CHECK(damaged("gelu", "gelq").find("'gelq' is no value of fn") != std::string::npos);
-  CHECK(damaged("f32", "f99").find("'f99' is no dtype") != std::string::npos);
+  CHECK(damaged("gelu", "gelq").find("'gelq' is not a value of fn") != std::string::npos);
+  CHECK(damaged("f32", "f99").find("'f99' is not a dtype") != std::string::npos);
   CHECK(damaged(std::string_view("\x05\0\0\0count", 9), std::string_view("\xff\xff\xff\xff", 4))
             .find("says 4294967295 entries") != std::string::npos);
 }

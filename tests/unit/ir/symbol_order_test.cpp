@@ -62,7 +62,8 @@ TEST_CASE("a source that needs its own symbol is named") {
   CHECK(circle.symbol == "a");
   CHECK(circle.node == part.value().node);
   CHECK_FALSE(in_symbol_order(g));
-  CHECK(contains(error_text([&] { (void)sorted_by_symbols(g); }), "symbol 'a' is used by what its value"));
+  CHECK(contains(error_text([&] { (void)sorted_by_symbols(g); }),
+                 "symbol 'a' is used by the computation of its own value"));
 }
 
 }  // namespace rlx::test

@@ -62,6 +62,6 @@ TEST_CASE("text by hand: result types may be left out where inference knows them
   CHECK(test::contains(refusal(input + "%y = top_k(%x) {k = 1}"), "%y has 1 result but 2 results"));
   CHECK(test::contains(refusal(input + "%y = top_k(%x) {k = 1}"), "write %y:2"));
   CHECK(test::contains(refusal(input + "%y:2 = gelu(%x)"), "%y has 2 results but 1 result"));
-  CHECK(
-      test::contains(refusal(input + "%y = gelu(%x) : [2, 5] f32"), "gelu gives [2, 4] f32, the text says [2, 5] f32"));
+  CHECK(test::contains(refusal(input + "%y = gelu(%x) : [2, 5] f32"),
+                       "gelu returns [2, 4] f32, but the text says [2, 5] f32"));
 }

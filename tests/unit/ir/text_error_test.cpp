@@ -43,7 +43,7 @@ TEST_CASE("parser errors: position, what was expected, what was found") {
 }
 
 TEST_CASE("parser errors: values") {
-  const std::string before = "a node uses only nodes written before it, in the same graph";
+  const std::string before = "a node may use only nodes that are written before it, in the same graph";
   expect("%1 = gelu(%7) : [2, 3] f32", "%7 is not defined above this line", 13, before);
   expect("%1 = gelu(%1) : [2, 3] f32", "%1 is not defined above this line", 13, before);
   expect("return %2", "%2 is not defined above this line", 10, before);
@@ -69,8 +69,8 @@ TEST_CASE("parser errors: ops and attributes get the closest name") {
 }
 
 TEST_CASE("parser errors: types are checked against the shape rules") {
-  expect("%1 = gelu(%0) : [2, 4] f32", "gelu gives [2, 3] f32, the text says [2, 4] f32", 19);
-  expect("%1 = gelu(%0) : [2, 3] f16", "gelu gives [2, 3] f32, the text says [2, 3] f16", 19);
+  expect("%1 = gelu(%0) : [2, 4] f32", "gelu returns [2, 3] f32, but the text says [2, 4] f32", 19);
+  expect("%1 = gelu(%0) : [2, 3] f16", "gelu returns [2, 3] f32, but the text says [2, 3] f16", 19);
   expect("%1 = gelu(%0, %0) : [2, 3] f32", "gelu: got 2 operands, takes (x)", 8);
   expect("%1 = matmul(%0, %0) : [2, 3] f32", "matmul: lhs [2, 3] f32 has 3 columns, rhs [2, 3] f32 has 2 rows", 8);
   expect("%1 = softmax(%0) {axis = 2} : [2, 3] f32", "softmax: axis 2 is outside [2, 3] f32", 8);
@@ -81,7 +81,7 @@ TEST_CASE("parser errors: types are checked against the shape rules") {
   const std::string dim_hint = "write an integer, a symbol, or an expression such as 2*seq + 1 or floordiv(seq, 16)";
   expect("%1 = gelu(%0) : [2, +] f32", "expected a dimension, got '+'", 23, dim_hint);
   expect("%1 = gelu(%0) : [2, 99999999999999999999] f32", "the dimension '99999999999999999999' is too large", 23,
-         "a dimension is below 2^63");
+         "a dimension must be below 2^63");
   expect("%1 = reshape(%0) : [4611686018427387904, 4] f32",
          "reshape: dimension product 4611686018427387904 * 4 overflows 64 bits", 8);
 }
@@ -128,12 +128,13 @@ TEST_CASE("parser errors: graphs, strings, symbols, states") {
   expect("%1 = input() {name = \"y} : [2] f32", "the string name has no closing quote", 24);
   expect("%1 = input() {name = \"\\q\"} : [2] f32", "unknown escape in a string", 25,
          "escapes are \\\" \\\\ \\n and \\x with two hexadecimal digits");
-  expect("%1 = param() {name = \"x\"} : [2] f32", "the name 'x' is taken by another leaf", 8,
+  expect("%1 = param() {name = \"x\"} : [2] f32", "the name 'x' is used by another leaf", 8,
          "give every input, param and state its own name");
   expect("symbol n [4, 2]", "symbol n needs 0 <= lower <= upper bound and a divisor of 1 or more", 10);
   expect("symbol n symbol n", "symbol n is declared twice", 19);
   expect("set_state \"kv\" %0", "graph 'g' has no state 'kv'", 3, "create it with g.state(name, init)");
-  CHECK(error_in("return %0\n  return %0").find("a graph has one return line\n  m.rlx:4:3") != std::string::npos);
+  CHECK(error_in("return %0\n  return %0").find("a graph must have only one return line\n  m.rlx:4:3") !=
+        std::string::npos);
   CHECK(error_in("return %0\n  %1 = gelu(%0) : [2, 3] f32").find("a node follows the return line\n  m.rlx:4:3") !=
         std::string::npos);
 }

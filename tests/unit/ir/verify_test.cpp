@@ -79,15 +79,15 @@ TEST_CASE("verify: ops stay in their level") {
     return %2
   })");
   CHECK(problems(g, Level::Hir) == "");
-  CHECK(problems(g, Level::Mir) == "linear: linear is a HIR op, the graph is MIR");
-  CHECK(problems(g, Level::Lir) == "linear: linear is a HIR op, the graph is LIR");
+  CHECK(problems(g, Level::Mir) == "linear: linear is a HIR op, but the graph is at level MIR");
+  CHECK(problems(g, Level::Lir) == "linear: linear is a HIR op, but the graph is at level LIR");
   CHECK(verify(g, Level::Mir)[0].hint == "lower the graph first");
 }
 
 TEST_CASE("verify: leaf names are distinct across kinds") {
   Graph g = with_input();
   g.add_node(Node{ops::Param{"x", {2}, DType::F32}, {}, {kVec}, {}});
-  CHECK(problems(g) == "param: the name 'x' is taken by %0");
+  CHECK(problems(g) == "param: the name 'x' is already used by %0");
 }
 
 TEST_CASE("verify: sub-graphs are closed and sound") {
@@ -103,11 +103,11 @@ TEST_CASE("verify: sub-graphs are closed and sound") {
   CHECK(outer(body) == "");
   Graph param = body;
   param.param("w", kVec);
-  CHECK(outer(param).find("param: a sub-graph holds only inputs, constants and ops") == 0);
+  CHECK(outer(param).find("param: a sub-graph may have only inputs, constants and ops") == 0);
   Graph state = body;
   state.state("s", Tensor::zeros(kVec));
   state.set_state("s", state.expr(kFirst));
-  CHECK(outer(state).find("state: a sub-graph holds only inputs, constants and ops") == 0);
+  CHECK(outer(state).find("state: a sub-graph may have only inputs, constants and ops") == 0);
   CHECK(outer(state).find("a sub-graph sets state 's'") != std::string::npos);
   Graph wrong = body;
   wrong.add_node(Node{kRelu, {Value(kFirst)}, {Shape({9}, DType::F32)}, {}});
@@ -138,8 +138,8 @@ TEST_CASE("forms: only of prepared weights, and in bodies those of the operands"
     return g;
   };
   CHECK(text_of(with_input({}), Level::Lir).empty());
-  CHECK(text_of(with_input(panels), Level::Mir).find("'x' has the form 'panels(") != std::string::npos);
-  CHECK(text_of(with_input(panels), Level::Lir).find("leave the form out") != std::string::npos);
+  CHECK(text_of(with_input(panels), Level::Mir).find("'x' has the packed layout 'panels(") != std::string::npos);
+  CHECK(text_of(with_input(panels), Level::Lir).find("remove the packed layout") != std::string::npos);
 
   // A scan over two matrices in a packed layout; its body takes one of them per step.
   const auto scan_with = [&](const PackedLayout& taken) {
@@ -161,7 +161,7 @@ TEST_CASE("forms: only of prepared weights, and in bodies those of the operands"
   };
   CHECK(text_of(scan_with(panels), Level::Lir).empty());
   for (const PackedLayout& other : {PackedLayout{}, stacked(panels, 2), PackedLayout{"panels", {8, 8, 0, 1}, 1024}})
-    CHECK(text_of(scan_with(other), Level::Lir).find("'w' of its body has the form") != std::string::npos);
+    CHECK(text_of(scan_with(other), Level::Lir).find("'w' of the body has the packed layout") != std::string::npos);
 }
 
 TEST_CASE("verify_or_throw names the maker, the graph, the node and how many more problems there are") {

@@ -272,39 +272,39 @@ TEST_CASE("adapters: what is wrong with lengths of rows, whole modules and embed
   text = message("llama_dora", [&](AdapterReference& a) {
     half_of(a, q0 + ".lora_A.weight").name = "base_model.model." + embedding + ".lora_embedding_A";
   });
-  CHECK(contains(text, "changes an embedding, which is not done with DoRA"));
+  CHECK(contains(text, "changes an embedding, which DoRA does not support"));
   {
     const AdapterReference dora = adapter_reference("llama_dora"), plain = adapter_reference("llama_qv");
     Adapted base(dora.of);
     AdapterOptions both = base.option(dora);
     both.parts.push_back(base.option(plain).parts[0]);
-    CHECK(contains(error_text([&] { (void)base.load({both}); }), "so it has to be the only one"));
+    CHECK(contains(error_text([&] { (void)base.load({both}); }), "so a DoRA adapter must be the only part"));
     const AdapterReference saved = adapter_reference("llama_saved");
     AdapterOptions twice = base.option(saved);
     twice.parts.push_back(base.option(saved).parts[0]);
     text = error_text([&] { (void)base.load({twice}); });
-    CHECK_MESSAGE(contains(text, "is replaced by another part of the adapter too"), text);
+    CHECK_MESSAGE(contains(text, "is also replaced by another part of the adapter"), text);
   }
   text = with("llama_saved", "lm_head.weight", zeros({96, 47}));
   CHECK(contains(text, "'lm_head' is [96, 47], expected [96, 48]"));
   text = with("llama_saved", "model.norm.weight", zeros({47}));
   CHECK_MESSAGE(contains(text, "'model.norm' is [47], expected [48]"), text);
-  CHECK(contains(without("llama_saved", embedding + ".weight"), "'" + embedding + "' is one of the modules to save"));
+  CHECK(contains(without("llama_saved", embedding + ".weight"), "'" + embedding + "' is in \"modules_to_save\""));
   text = message("llama_saved", [&](AdapterReference& a) {
     a.weights.push_back({"base_model.model.lm_head.bias", zeros({96})});
   });
-  CHECK(contains(text, "'lm_head' has a bias that the model has no place for"));
+  CHECK(contains(text, "'lm_head' has a bias, but the layer in the model has none"));
   text = without("gpt2_dora", "transformer.h.1.mlp.c_proj.bias");
-  CHECK(contains(text, "'transformer.h.1.mlp.c_proj' has no bias, which the model has"));
+  CHECK(contains(text, "'transformer.h.1.mlp.c_proj' has no bias, but the layer in the model has one"));
   CHECK(contains(without("gpt2_dora", "transformer.h.1.mlp.c_proj.weight"), "c_proj' is missing, expected [192, 48]"));
   text = message("llama_saved", [&](AdapterReference& a) {
     a.weights.push_back({"base_model.model." + q0 + ".lora_A.weight", zeros({4, 48})});
   });
-  CHECK(contains(text, "'" + q0 + "' is replaced as a whole and has matrices of low rank too"));
+  CHECK(contains(text, "'" + q0 + "' has both a full replacement and low-rank matrices"));
   text = message("llama_saved", [&](AdapterReference& a) {
     a.weights.push_back({"base_model.model.model.rotary_norm.weight", zeros({4})});
   });
-  CHECK(contains(text, "'model.rotary_norm' is no part of a llama of 3 layers that an adapter can change"));
+  CHECK(contains(text, "'model.rotary_norm' is not a part of a llama of 3 layers that an adapter can change"));
 
   text = with("gemma2_embedding", embedding + ".lora_embedding_A", zeros({5, 95}));
   CHECK(contains(text,
@@ -313,12 +313,12 @@ TEST_CASE("adapters: what is wrong with lengths of rows, whole modules and embed
   text = message("gemma2_embedding", [&](AdapterReference& a) {
     half_of(a, embedding + ".lora_embedding_A").name = "base_model.model." + embedding + ".lora_A.weight";
   });
-  CHECK(contains(text, "'" + embedding + "' has matrices for a product, but is an embedding"));
+  CHECK(contains(text, "'" + embedding + "' has lora_A or lora_B, but is an embedding"));
   text = message("gemma2_embedding", [&](AdapterReference& a) {
     half_of(a, "model.layers.0.self_attn.v_proj.lora_A.weight").name =
         "base_model.model.model.layers.0.self_attn.v_proj.lora_embedding_A";
   });
-  CHECK(contains(text, "has matrices for an embedding, which it is not"));
+  CHECK(contains(text, "has lora_embedding matrices, but is not an embedding"));
   text = message("gemma2_embedding", [&](AdapterReference& a) {
     std::erase_if(a.weights, [](const NamedTensor& w) { return contains(w.name, "lora_embedding"); });
   });
@@ -333,7 +333,7 @@ TEST_CASE("adapters: what is wrong with lengths of rows, whole modules and embed
       if (!same) copy.mutable_values<float>()[77] += 1;
       a.weights.push_back({"base_model.model." + embedding + ".base_layer.weight", copy});
     });
-    CHECK((same ? text.empty() : contains(text, "has a base_layer.weight [96, 48] that is not the model's own")));
+    CHECK((same ? text.empty() : contains(text, "has a base_layer.weight [96, 48] that differs from the model's")));
   }
 }
 
@@ -378,18 +378,18 @@ TEST_CASE("adapters: what does not fit is named") {
     for (const char* half : {".lora_A.weight", ".lora_B.weight"})
       half_of(a, q0 + half).name = std::string("base_model.model.model.layers.7.self_attn.q_proj") + half;
   });
-  CHECK(
-      contains(text, "'model.layers.7.self_attn.q_proj' is no part of a llama of 3 layers that an adapter can change"));
+  CHECK(contains(text,
+                 "'model.layers.7.self_attn.q_proj' is not a part of a llama of 3 layers that an adapter can change"));
   CHECK(contains(text, "'" + q0 + "' is one of the target modules"));
   const auto named = [&](const std::string& name) {
     return message([&](AdapterReference& a) { half_of(a, q0 + ".lora_A.weight").name = name; });
   };
-  CHECK(contains(named("something"), "the tensor 'something' is no half of an adapter"));
+  CHECK(contains(named("something"), "the tensor 'something' is not a LoRA tensor"));
   CHECK(contains(named("base_model.model." + q0 + ".lora_magnitude_vector"), "belongs to DoRA"));
-  CHECK(contains(named("base_model.model." + q0 + ".lora_B.bias"), "is a bias of a half"));
-  CHECK(contains(named("base_model.model.lm_head.weight"), "is a whole matrix of the model"));
+  CHECK(contains(named("base_model.model." + q0 + ".lora_B.bias"), "is a bias of lora_B"));
+  CHECK(contains(named("base_model.model.lm_head.weight"), "is a full weight of the model"));
   CHECK(contains(named("base_model.model.lm_head.base_layer.weight"),
-                 "'lm_head' has a base_layer.weight [4, 48] that is not the model's own"));
+                 "'lm_head' has a base_layer.weight [4, 48] that differs from the model's"));
 
   const auto config = [&](const std::string& from, const std::string& to) {
     return message([&](AdapterReference& a) {
@@ -401,17 +401,17 @@ TEST_CASE("adapters: what does not fit is named") {
   CHECK(contains(config("\"r\":4", "\"r\":5"), "the configuration says 5"));
   CHECK(contains(config("\"r\":4", "\"r\":0"), "\"r\""));
   CHECK(contains(config("\"q_proj\",", "\"k_proj\","),
-                 "'" + q0 + "' has matrices, but is none of the target modules 'k_proj', 'v_proj'"));
+                 "'" + q0 + "' has matrices, but is not one of the target modules 'k_proj', 'v_proj'"));
   text = config("[\"q_proj\",\"v_proj\"]", "[\"query\",\"value\"]");
-  CHECK(contains(text, "the target modules 'query', 'value' are none of a llama of 3 layers"));
-  CHECK_MESSAGE(contains(text, "called otherwise than 'model.embed_tokens'"), text);
+  CHECK(contains(text, "the target modules 'query', 'value' match nothing in a llama of 3 layers"));
+  CHECK_MESSAGE(contains(text, "have other names than 'model.embed_tokens'"), text);
   CHECK(contains(config("[\"q_proj\",\"v_proj\"]", "\"(\""), "target_modules"));
   CHECK(contains(config("[\"q_proj\",\"v_proj\"]", "null"), "\"target_modules\" is missing"));
   CHECK(contains(config("[\"q_proj\",\"v_proj\"]", "[1]"), "target_modules"));
   CHECK(contains(config("\"use_dora\":false", "\"use_dora\":true"),
-                 "'" + q0 + "' has no lora_magnitude_vector, which DoRA asks for"));
+                 "'" + q0 + "' has no lora_magnitude_vector, which DoRA needs"));
   CHECK(contains(config("\"modules_to_save\":null", "\"modules_to_save\":[\"lm_head\"]"),
-                 "'lm_head' is one of the modules to save, but has no tensor"));
+                 "'lm_head' is in \"modules_to_save\", but has no tensor"));
   CHECK(contains(config("\"ensure_weight_tying\":false", "\"ensure_weight_tying\":true"),
                  "\"ensure_weight_tying\" is set"));
   CHECK(contains(config("\"lora_bias\":false", "\"lora_bias\":true"), "\"lora_bias\" is set"));
@@ -429,7 +429,7 @@ TEST_CASE("adapters: what does not fit is named") {
   AdapterOptions option = base.option(good);
   CHECK(contains(loads({option, option}), "two adapters are called 'llama_qv'"));
   CHECK(contains(loads({{"", option.parts}}), "has no name"));
-  CHECK(contains(loads({{"empty", {}}}), "'empty' has no parts"));
+  CHECK(contains(loads({{"empty", {}}}), "'empty' has no folders"));
   option.parts[0].scale = std::numeric_limits<double>::quiet_NaN();
   CHECK(contains(loads({option}), "the scale of the adapter"));
   const test::TempDir folder;

@@ -89,7 +89,7 @@ TEST_CASE("config: a folder with and without its companions") {
   CHECK(contains(error_text([&] { read_sentence_config(folder.file("none")); }), "none\" does not exist"));
   CHECK(
       contains(error_text([&] { read_sentence_config(folder.file("config.json")); }), "is a file, expected a folder"));
-  CHECK(contains(error_text([] { read_sentence_config("/dev/null"); }), "\"/dev/null\" is no folder"));
+  CHECK(contains(error_text([] { read_sentence_config("/dev/null"); }), "\"/dev/null\" is not a folder"));
   SentenceModelConfig c = read_sentence_config(folder.path());
   CHECK(c.pooling == Pooling::Mean);
   CHECK(c.normalize);
@@ -125,19 +125,19 @@ TEST_CASE("config: a folder with and without its companions") {
   folder.write("sentence_bert_config.json", "{}");
 
   folder.write("p/config.json", R"({"pooling_mode_cls_token":true,"pooling_mode_mean_tokens":true})");
-  CHECK(contains(folder_message(folder), "several poolings are switched on"));
+  CHECK(contains(folder_message(folder), "several pooling modes are on"));
   folder.write("p/config.json", R"({"pooling_mode_weightedmean_tokens":true})");
-  CHECK(contains(folder_message(folder), "the pooling \"pooling_mode_weightedmean_tokens\" is not known"));
+  CHECK(contains(folder_message(folder), "the pooling \"pooling_mode_weightedmean_tokens\" is not supported"));
   folder.write("p/config.json", R"({"pooling_mode_mean_tokens":false})");
-  CHECK(contains(folder_message(folder), "no pooling is switched on"));
+  CHECK(contains(folder_message(folder), "no pooling mode is on"));
   folder.write("p/config.json", with(kPooling, "8", "9"));
   CHECK(contains(folder_message(folder), "\"word_embedding_dimension\" is 9, but \"hidden_size\" of config.json is 8"));
   folder.write("p/config.json", kPooling);
   CHECK(folder_message(folder).empty());
   folder.write("modules.json", R"([{"path":"2","type":"sentence_transformers.models.Dense"}])");
-  CHECK(contains(folder_message(folder), "a Dense module stands before the Pooling"));
+  CHECK(contains(folder_message(folder), "a Dense module comes before the Pooling"));
   folder.write("modules.json", R"([{"path":"2","type":"sentence_transformers.models.LSTM"}])");
-  CHECK(contains(folder_message(folder), "the module \"sentence_transformers.models.LSTM\" is not known"));
+  CHECK(contains(folder_message(folder), "the module \"sentence_transformers.models.LSTM\" is not supported"));
   folder.write("modules.json", R"([{"path":"0_Transformer","type":"sentence_transformers.models.Transformer"}])");
   CHECK(contains(folder_message(folder), "the transformer is in the folder \"0_Transformer\""));
   folder.write("modules.json", R"([{"path":"","type":"sentence_transformers.models.Transformer"}])");
@@ -166,7 +166,7 @@ TEST_CASE("config: weights and vocabulary") {
     return error_text([&] { check_vocabulary(c, *load_tokenizer(folder.path()), folder.path()); });
   };
   CHECK(contains(vocabulary(),
-                 "ids up to 3, but \"vocab_size\" of config.json is 30\n  hint: the vocabulary is cut off"));
+                 "ids up to 3, but \"vocab_size\" of config.json is 30\n  hint: the vocabulary is incomplete"));
   c.vocab_size = 4;
   CHECK(vocabulary().empty());
   c.vocab_size = 3;

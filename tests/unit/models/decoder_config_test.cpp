@@ -43,7 +43,7 @@ std::string changed(const std::string& name, const std::string& key, const std::
 
 TEST_CASE("decoder config: an unknown family names the known ones") {
   const std::string text = refusal(R"({"model_type": "rwkv"})");
-  CHECK(contains(text, "config.json: \"model_type\" is \"rwkv\", which is no decoder that rlx knows"));
+  CHECK(contains(text, "config.json: \"model_type\" is \"rwkv\", which is not a decoder that rlx supports"));
   for (const std::string& family : decoder_families()) CHECK(contains(text, "'" + family + "'"));
   CHECK(contains(refusal("{}"), "missing key \"model_type\""));
 }
@@ -78,10 +78,10 @@ TEST_CASE("decoder config: sizes that are absent, of another type or do not fit 
   CHECK(contains(llama("rms_norm_eps", "0"), "\"rms_norm_eps\" is 0, expected a positive number"));
   CHECK(contains(llama("hidden_act", "\"mish\""), "\"hidden_act\" is \"mish\""));
   CHECK(contains(llama("rope_theta", "-1"), "\"rope_theta\" is -1"));
-  CHECK(contains(llama("rope_scaling", R"({"rope_type":"mrope"})"), "the rope scaling \"mrope\" is not known"));
+  CHECK(contains(llama("rope_scaling", R"({"rope_type":"mrope"})"), "the rope scaling \"mrope\" is not supported"));
   CHECK(contains(llama("rope_scaling", R"({"rope_type":"linear"})"), "\"factor\" is 0, expected a positive number"));
   CHECK(contains(llama("rope_scaling", "3"), "\"rope_scaling\" must be an object"));
-  CHECK(contains(llama("head_dim", "1"), "expected an even number from 2 on"));
+  CHECK(contains(llama("head_dim", "1"), "expected an even number of at least 2"));
   CHECK(parsed(changed("llama2", "num_key_value_heads", "null")).kv_heads == 4);
   CHECK(parsed(changed("llama2", "head_dim", "")).head_dim == 12);
   CHECK(contains(refusal(changed("gemma2", "layer_types", R"(["full_attention"])")), "has 1 entries for 4 layers"));
@@ -91,7 +91,7 @@ TEST_CASE("decoder config: sizes that are absent, of another type or do not fit 
       contains(refusal(changed("phi3", "rope_scaling", R"({"type":"longrope","short_factor":[1],"long_factor":[1]})")),
                "\"short_factor\" has 1 entries for 8 pairs"));
   CHECK(contains(refusal(changed("qwen3_moe", "num_experts_per_tok", "9")), "but there are 8 experts"));
-  CHECK(contains(refusal(changed("deepseek_v2", "topk_method", "\"noaux_tc\"")), "known are greedy"));
+  CHECK(contains(refusal(changed("deepseek_v2", "topk_method", "\"noaux_tc\"")), "supported are greedy"));
   CHECK(contains(refusal(changed("deepseek_v2", "n_group", "3")), "is not a multiple of \"n_group\" 3"));
   CHECK(contains(refusal(changed("gpt2", "add_cross_attention", "true")), "\"add_cross_attention\" is true"));
 }
@@ -199,7 +199,7 @@ TEST_CASE("decoder config: which of several keys about rotary positions counts")
       concat_text("{\"type\":\"yarn\",\"short_factor\":", factors, ",\"long_factor\":", factors, "}");
   CHECK(rope(changed("phi3", "rope_scaling", early)).scaling == RopeScaling::Long);
   CHECK(contains(refusal(changed("llama2", "partial_rotary_factor", "0.5")),
-                 "\"partial_rotary_factor\" is 0.5, but this family rotates all of a head"));
+                 "\"partial_rotary_factor\" is 0.5, but this family rotates whole heads"));
   CHECK(refusal(changed("llama2", "partial_rotary_factor", "1.0")).empty());
   CHECK(rope(changed("smollm3", "rope_parameters", R"({"rope_type":"default"})")).theta == 2e6);
   const std::string neox = changed("gpt_neox", "rotary_emb_base", "500");

@@ -220,7 +220,7 @@ TEST_CASE("encoder: tensors missing, too many or of another shape are named") {
   CHECK(contains(load_message(far), "'embeddings.position_embeddings.weight' is [142, 32], expected [1073741824, 32]"));
   CHECK(contains(
       message([](EncoderReference& r) { r = with_config(r, "\"num_hidden_layers\":5", "\"num_hidden_layers\":1000"); }),
-      "tensors are there, but a modernbert of 1000 layers has more"));
+      "tensors, but a modernbert of 1000 layers has more"));
   CHECK(contains(
       message([](EncoderReference& r) { r = with_config(r, "\"num_hidden_layers\":5", "\"num_hidden_layers\":4"); }),
       "belong to no part of a modernbert of 4 layers: 'layers.4."));
@@ -232,20 +232,20 @@ TEST_CASE("encoder: configurations that are not built are refused by name") {
     return error_text([&] { (void)config_of(r); });
   };
   const std::string unknown = message("bert", "\"model_type\":\"bert\"", "\"model_type\":\"electra\"");
-  CHECK(contains(unknown, "bert/config.json: \"model_type\" is \"electra\", which is no encoder of texts"));
+  CHECK(contains(unknown, "bert/config.json: \"model_type\" is \"electra\", which is not a text encoder"));
   for (const std::string& family : encoder_families()) CHECK(contains(unknown, "'" + family + "'"));
   CHECK(contains(unknown, "'qwen3'"));
   CHECK(contains(message("bert", "{", "{\"is_decoder\":true,"), "\"is_decoder\" is true"));
   CHECK(contains(message("roberta", "{", "{\"position_embedding_type\":\"relative_key\","),
                  "\"position_embedding_type\" is \"relative_key\""));
   CHECK(contains(message("roberta", "\"max_position_embeddings\":26", "\"max_position_embeddings\":2"),
-                 "\"max_position_embeddings\" 2 leaves no positions behind \"pad_token_id\" 1"));
+                 "\"max_position_embeddings\" 2 leaves no positions after \"pad_token_id\" 1"));
   CHECK(contains(message("distilbert", "\"dim\":32", "\"dim\":33"), "\"dim\" 33 is not a multiple of \"n_heads\" 4"));
   CHECK(contains(message("nomic_bert", "\"prenorm\":false", "\"prenorm\":true"), "\"prenorm\" is true"));
   CHECK(contains(message("nomic_bert", "\"rotary_scaling_factor\":null", "\"rotary_scaling_factor\":2"),
                  "\"rotary_scaling_factor\" is given"));
   CHECK(contains(message("nomic_bert", "\"rotary_emb_fraction\":1.0", "\"rotary_emb_fraction\":0.4"),
-                 "of a head of 8 is no even number"));
+                 "of a head of 8 is not an even number"));
   CHECK(contains(message("nomic_bert", "{", "{\"num_experts\":8,"), "\"num_experts\" is given"));
   CHECK(contains(message("modernbert", "\"classifier_pooling\":\"mean\"", "\"classifier_pooling\":\"max\""),
                  "\"classifier_pooling\" is \"max\""));
@@ -257,7 +257,7 @@ TEST_CASE("encoder: configurations that are not built are refused by name") {
     return error_text([&] { (void)parse_encoder_config(JsonDocument::parse(text, "c")); });
   };
   CHECK(contains(decoder(R"({"model_type":"gpt2","vocab_size":9,"n_embd":8,"n_layer":1,"n_head":2,"n_positions":4})"),
-                 "texts are not embedded by decoders with learned positions, as a gpt2 has"));
+                 "text embeddings of decoders do not support learned positions, which a gpt2 has"));
 }
 
 TEST_CASE("encoder: a vector does not depend on the texts that it is computed with, bit for bit") {
@@ -359,23 +359,25 @@ TEST_CASE("sentence encoder: modules that are not built are refused by name") {
     test::write_folder(folder, r);
     return error_text([&] { SentenceEncoder(folder.path()); });
   };
-  CHECK(contains(message("2_Dense/config.json", "activation.Tanh", "activation.Mish"),
-                 "\"activation_function\" is \"torch.nn.modules.activation.Mish\"\n  hint: known are Identity, Tanh"));
+  CHECK(contains(
+      message("2_Dense/config.json", "activation.Tanh", "activation.Mish"),
+      "\"activation_function\" is \"torch.nn.modules.activation.Mish\"\n  hint: supported are Identity, Tanh"));
   CHECK(contains(message("2_Dense/config.json", "\"in_features\": 32", "\"in_features\": 31"),
-                 "\"in_features\" is 31, but the vectors before it have 32 elements"));
+                 "\"in_features\" is 31, but the vectors from the module before have 32 elements"));
   CHECK(
       contains(message("3_Dense/config.json", "\"bias\": false", "\"bias\": true"), "missing: '3_Dense/linear.bias'"));
   CHECK(
       contains(message("modules.json", "models.Normalize", "models.Dense"), "modules.json names a Dense module, but"));
   CHECK(contains(message("modules.json", "models.Pooling", "models.Normalize"),
-                 "a Dense module stands behind a Normalize"));
-  CHECK(contains(message("modules.json", "models.Pooling", "models.WeightedLayerPooling"), "is not known"));
-  CHECK(contains(message("1_Pooling/config.json", "mean_tokens", "weightedmean_tokens"),
-                 "the pooling \"pooling_mode_weightedmean_tokens\" is not known\n  hint: known are mean, cls, max"));
+                 "a Dense module comes after a Normalize"));
+  CHECK(contains(message("modules.json", "models.Pooling", "models.WeightedLayerPooling"), "is not supported"));
+  CHECK(contains(
+      message("1_Pooling/config.json", "mean_tokens", "weightedmean_tokens"),
+      "the pooling \"pooling_mode_weightedmean_tokens\" is not supported\n  hint: supported are mean, cls, max"));
   CHECK(contains(message("1_Pooling/config.json", "{", "{\"include_prompt\": false, "), "\"include_prompt\" is false"));
   CHECK(contains(message("config_sentence_transformers.json", "\"default_prompt_name\": \"passage\"",
                          "\"default_prompt_name\": \"title\""),
-                 "\"default_prompt_name\" is \"title\", which is none of its prompts"));
+                 "\"default_prompt_name\" is \"title\", which is not in its prompts"));
   CHECK(contains(message("config_sentence_transformers.json", "\"query: \"", "7"), "must be a string"));
 }
 

@@ -144,7 +144,7 @@ TEST_CASE("gguf decoder: what is wrong with a file is named") {
   };
   CHECK(refusal(f32).empty());
   std::string text = refusal(test::GgufBytes().text("general.architecture", "rwkv6").bytes());
-  CHECK(contains(text, "\"general.architecture\" is \"rwkv6\", which is no decoder that rlx knows"));
+  CHECK(contains(text, "\"general.architecture\" is \"rwkv6\", which is not a decoder that rlx supports"));
   for (const std::string& known : gguf_architectures()) CHECK(contains(text, "'" + known + "'"));
   CHECK(contains(refusal(test::GgufBytes().text("general.architecture", "llama").bytes()), "token_embd.weight"));
   CHECK(contains(refusal(changed("llama.block_count", "llama.blokc_count")), "llama.block_count"));
@@ -169,14 +169,14 @@ TEST_CASE("gguf decoder: what is wrong with a file is named") {
   };
   CHECK(with([](GgufWriter&) {}).empty());
   CHECK(contains(with([](GgufWriter& w) { w.set_int("deepseek2.expert_gating_func", GgufKind::U32, 2); }),
-                 "its experts are not chosen by softmax"));
+                 "its experts are not selected by softmax"));
   CHECK(contains(with([](GgufWriter& w) { w.set_int("deepseek2.expert_group_count", GgufKind::U32, 4); }),
-                 "its experts are chosen by groups"));
+                 "its experts are selected by groups"));
   CHECK(contains(with([](GgufWriter&) {}, "deepseek2.rope.scaling.yarn_log_multiplier"), "yarn_log_multiplier"));
   CHECK(contains(with([](GgufWriter&) {}, "deepseek2.attention.kv_lora_rank"), "kv_lora_rank"));
   CHECK(contains(with([](GgufWriter& w) { w.set_int("deepseek2.rope.dimension_count", GgufKind::U32, 24); },
                       "deepseek2.rope.dimension_count"),
-                 "of heads of 24 elements 24 would be rotated"));
+                 "rope rotates 24 elements of heads of 24"));
 }
 
 }  // namespace rlx

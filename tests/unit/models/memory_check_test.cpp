@@ -47,8 +47,8 @@ TEST_CASE("memory check: a limit refuses a model before it is loaded, and names 
   const std::string late = refusal(folder.path(), o, need.total() - 1);
   CHECK(contains(late, "out of memory"));
   CHECK(contains(late, folder.path()));
-  for (const char* part : {"weights", "repacked for products", "keys and values of 4096 tokens", "values of a run",
-                           "a smaller context", "smaller quantisation", "MB"})
+  for (const char* part : {"weights", "packed for matmuls", "keys and values of 4096 tokens", "values of a run",
+                           "a smaller context", "quantized to fewer bits", "MB"})
     CHECK_MESSAGE(contains(late, part), late);
   const std::string early = refusal(folder.path(), o, 1000);
   CHECK(contains(early, "keys and values of 4096 tokens"));
@@ -101,12 +101,12 @@ TEST_CASE("memory check: a q8_0 cache is named where heads fit its blocks") {
   need.buffers = 120'000'000;
   CHECK(error_text([&] { require_memory("m", need, need.total(), c, g); }).empty());
   const std::string text = error_text([&] { require_memory("m", need, 2'500'000'000, c, g); });
-  CHECK(contains(text, "loading 'm' needs 5.67 GB of memory, 2.50 GB are available"));
+  CHECK(contains(text, "loading 'm' needs 5.67 GB of memory, but 2.50 GB are available"));
   CHECK(contains(text,
-                 "weights 3.50 GB (0.50 GB of them repacked for products), keys and values of 2000000 tokens "
-                 "2.05 GB, values of a run up to 0.12 GB"));
+                 "weights 3.50 GB (0.50 GB of them packed for matmuls), keys and values of 2000000 tokens "
+                 "2.05 GB, intermediate values of a run up to 0.12 GB"));
   CHECK(contains(text, "1024 tokens take 1.0 MB"));
-  CHECK(contains(text, "a cache in q8_0 blocks (0.54 GB)"));
+  CHECK(contains(text, "a KV cache in q8_0 (0.54 GB)"));
   c.head_dim = 24;
   CHECK_FALSE(contains(error_text([&] { require_memory("m", need, 1, c, g); }), "q8_0"));
 }

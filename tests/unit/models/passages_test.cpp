@@ -38,5 +38,5 @@ TEST_CASE("passages: the best matches come first, equal ones in order") {
   CHECK(best[2].score == doctest::Approx(0.70710678));
   CHECK(best_matches(Tensor::of<float>({2}, std::vector<float>{1, 0}), vectors, 9).size() == 4);
   CHECK(contains(error_text([&] { (void)best_matches(Tensor::zeros(Shape({3}, DType::F32)), vectors, 1); }),
-                 "does not fit"));
+                 "does not match"));
 }

@@ -106,8 +106,8 @@ TEST_CASE("reranker: the activation of files, and another one") {
   other = r;
   replace_in(other, "config.json", "{",
              R"({"sentence_transformers": {"activation_fn": "torch.nn.modules.activation.Tanh"},)");
-  CHECK(
-      contains(reranker_message(other), "the activation of scores \"torch.nn.modules.activation.Tanh\" is not known"));
+  CHECK(contains(reranker_message(other),
+                 "the activation of scores \"torch.nn.modules.activation.Tanh\" is not supported"));
   CHECK(reranker_message(other, raw).empty());
 }
 
@@ -137,10 +137,10 @@ TEST_CASE("reranker: folders, options and texts that are refused") {
   CHECK(contains(reranker_message(bad), "is [2, 32], expected [1, 32]"));
   bad = good;
   replace_in(bad, "tokenizer.json", "\"type_id\":1", "\"type_id\":2");
-  CHECK(contains(reranker_message(bad), "the tokeniser gives tokens of pairs the type 2, but"));
+  CHECK(contains(reranker_message(bad), "the tokeniser uses the token type 2, but"));
   bad = good;
   replace_in(bad, "config.json", "\"model_type\": \"bert\"", "\"model_type\": \"electra\"");
-  CHECK(contains(reranker_message(bad), "\"model_type\" is \"electra\", which is no encoder of texts"));
+  CHECK(contains(reranker_message(bad), "\"model_type\" is \"electra\", which is not a text encoder"));
 
   const test::TempDir folder;
   test::write_folder(folder, good);
@@ -184,7 +184,7 @@ TEST_CASE("reranker: models with several labels score, and do not rank") {
   CHECK(scores.dims() == std::vector<std::int64_t>{3, 2});
   for (std::int64_t i = 0; i < 3; ++i) CHECK(scores.at(2 * i + 1) - scores.at(2 * i) == doctest::Approx(1));
   CHECK(contains(error_text([&] { (void)reranker.rank("sun", passages, 1); }),
-                 "the model gives 2 numbers for a pair, and one orders passages"));
+                 "the model returns 2 scores for a pair, but ranking needs one"));
 }
 
 namespace {
@@ -295,11 +295,11 @@ TEST_CASE("reranker: what cannot be asked") {
   replace_in(bad, "config.json", "Qwen3ForCausalLM", "Qwen2ForCausalLM");
   replace_in(bad, "config.json", "\"model_type\": \"qwen3\"", "\"model_type\": \"qwen2\"");
   const std::string other = reranker_message(bad);
-  CHECK(contains(other, "a Qwen2ForCausalLM is no reranker that rlx knows"));
+  CHECK(contains(other, "a Qwen2ForCausalLM is not a reranker that rlx supports"));
   CHECK(contains(other, "Qwen3ForCausalLM, which answers yes or no"));
   bad = good;
   bad.files.emplace_back("modules.json", R"([{"type": "a.Transformer"}, {"type": "a.Pooling", "path": "1_Pooling"}])");
-  CHECK(contains(reranker_message(bad), "it makes vectors and answers no questions"));
+  CHECK(contains(reranker_message(bad), "so this is an embedding model"));
   bad = good;
   replace_in(bad, "config.json", "[\n    \"Qwen3ForCausalLM\"\n  ]", "[]");  // a classifier without one
   CHECK(contains(reranker_message(bad), "1 tensor is missing: 'score.weight'"));

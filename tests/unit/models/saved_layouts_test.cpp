@@ -186,7 +186,7 @@ TEST_CASE("saved forms of a language model: damaged and foreign files are told, 
   std::sort(again.problems.begin(), again.problems.end(),
             [](const std::string& l, const std::string& r) { return contains(l, "cut short") && !contains(r, "cut"); });
   CHECK(contains(again.problems[0], concat_text(files[0], "\" is cut short")));
-  CHECK(contains(again.problems[1], concat_text(files[1], "\" is no saved form")));
+  CHECK(contains(again.problems[1], concat_text(files[1], "\" is not a packed weight file")));
   CHECK(again.found < first.saved);
   CHECK(start_with(model.path(), o).problems.empty());
   CHECK(start_with(model.path(), o).found == first.saved);
@@ -210,7 +210,7 @@ TEST_CASE("saved forms of a language model: a folder that cannot be made, and a 
         attempt([&] { return DecoderModel::load(model.path(), with_packed_layouts(place)).context(); });
     REQUIRE_FALSE(refused.ok());
     CHECK(refused.error().code == ErrorCode::NotFound);
-    CHECK(contains(refused.error().message, "folder of saved forms"));
+    CHECK(contains(refused.error().message, "folder of packed weights"));
     CHECK(contains(refused.error().message, place));
   }
   // A limit on file sizes stands for a full disk.
@@ -232,7 +232,7 @@ TEST_CASE("saved forms of a language model: a folder that cannot be made, and a 
   CHECK(full.logits.identical(plain.logits));
   CHECK((full.saved == 0 && full.found == 0));
   REQUIRE(full.problems.size() == 1);  // not one per packed weight
-  CHECK(contains(full.problems[0], "no more forms are saved: cannot write"));
+  CHECK(contains(full.problems[0], "packed weights are no longer saved: cannot write"));
   CHECK(contains(full.problems[0], "File too large"));
   CHECK(packed_below(dir.file("full")).empty());  // no partial file is left
   const FormsStart later = start_with(model.path(), o);

@@ -208,7 +208,7 @@ TEST_CASE(
   auto message = [&] { return error_text([&] { SentenceEncoder encoder(model.path()); }); };
   CHECK(message().empty());
   model.write_config(1);  // this once gave vectors of the first layer
-  CHECK(contains(message(), "model.safetensors: config.json describes a model without the tensor 'encoder.layer.1."));
+  CHECK(contains(message(), "model.safetensors: config.json does not account for the tensor 'encoder.layer.1."));
   model.write_config(1000);
   CHECK(contains(message(),
                  "model.safetensors: the file holds 2 layers (encoder.layer.N), but \"num_hidden_layers\" of "

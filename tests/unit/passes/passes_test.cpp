@@ -177,7 +177,7 @@ TEST_CASE("a report counts, sums up and explains") {
   const std::string text = report.text();
   CHECK(contains(text, "  fused_dot: 0 -> 1\n"));
   CHECK(contains(text, "\"head\": is_output: "));
-  CHECK(contains(text, "(hint: return the last value of the chain only)"));
+  CHECK(contains(text, "(hint: make only the last value of the chain an output)"));
 }
 
 TEST_CASE("what follows a convolution is fused into it, along its features, or a report says why not") {
@@ -206,7 +206,7 @@ TEST_CASE("what follows a convolution is fused into it, along its features, or a
     REQUIRE(report.missed.size() == 2);
     CHECK(report.missed[0].reason == MissReason::IsOutput);
     CHECK(report.missed[1].reason == MissReason::BiasRankTooHigh);
-    CHECK(contains(report.missed[1].text(), "one number for each feature"));
+    CHECK(contains(report.missed[1].text(), "one element for each feature"));
     check_same_results(g, after, 1e-5);
   }
 }

@@ -299,7 +299,7 @@ TEST_CASE("a body computes no extents of its own") {
                      return ExprList{b.sum(b.narrow(v[0], 0, 0, b.value_dim(p, 8)))};
                    });
                  }),
-                 "a body of control flow computes no extents"));
+                 "a body of control flow cannot compute extents"));
 }
 
 TEST_CASE("an extent of the graph is used inside bodies, also where no shape shows it") {

@@ -63,7 +63,7 @@ TEST_CASE("forms: text and back, and what is no form") {
   }
   const std::string text = "graph @g {\n  %0 = param() {name = \"w\", form = \"panels(\"} : [2, 2] f32\n  return %0\n}";
   CHECK(test::contains(test::error_text([&] { verify_or_throw(parse_text(text), Level::Lir, "the graph"); }),
-                       "malformed form 'panels('"));
+                       "malformed packed layout 'panels('"));
 }
 
 TEST_CASE("forms: a weight in half precision stays so, whatever lies between it and the product") {

@@ -152,7 +152,7 @@ TEST_CASE("a symbol is used behind its source, which is an I64 scalar") {
   CHECK(contains(verify(circle, Level::Mir)[0].text(), "symbol m is used before its source"));
   Graph wrong = counted();
   wrong.set_symbol_source("n", Value(NodeId{0}));
-  CHECK(contains(verify(wrong, Level::Mir)[0].text(), "an extent is an I64 scalar"));
+  CHECK(contains(verify(wrong, Level::Mir)[0].text(), "an extent must be an I64 scalar"));
 }
 
 TEST_CASE("derivatives and batches of slices by value") {

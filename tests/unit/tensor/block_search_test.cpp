@@ -102,12 +102,12 @@ TEST_CASE("block search: what it refuses") {
   CHECK(search(QuantScheme::Q4_0).empty());
   CHECK(contains(search(QuantScheme::Q8_0), "36 bytes do not hold 64 elements"));
   CHECK(contains(search(QuantScheme::Affine), "affine has no blocks"));
-  CHECK(contains(search(QuantScheme::IQ4_NL), "blocks of iq4_nl are decoded, not made"));
+  CHECK(contains(search(QuantScheme::IQ4_NL), "blocks of iq4_nl can be decoded, but not encoded"));
   w.resize(48, 1);
-  CHECK(contains(search(QuantScheme::Q4_0), "48 weights do not serve rows of 64 elements"));
+  CHECK(contains(search(QuantScheme::Q4_0), "48 importance weights do not match 64 elements"));
   w.assign(32, 1);
   w[3] = -1;
-  CHECK(contains(search(QuantScheme::Q4_0), "a weight is -1, expected a number from 0 on"));
+  CHECK(contains(search(QuantScheme::Q4_0), "a weight is -1, expected a finite number of at least 0"));
   w[3] = std::numeric_limits<float>::quiet_NaN();
   CHECK(contains(search(QuantScheme::Q4_0), "a weight is nan"));
 }

@@ -135,7 +135,7 @@ TEST_CASE("chat templates are found in model folders") {
   options.template_name.clear();
   CHECK(chat.render(kHello, options) == "tools");
   CHECK(chat.source("rag") == "rag");
-  CHECK(contains(error_text([&] { (void)chat.source("nosuch"); }), "there are 'default', 'tool_use', 'rag'"));
+  CHECK(contains(error_text([&] { (void)chat.source("nosuch"); }), "the templates are 'default', 'tool_use', 'rag'"));
 }
 
 TEST_CASE("hostile chat templates end in an error, soon and within bounds" * doctest::test_suite(test::kSlow)) {

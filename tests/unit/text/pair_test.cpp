@@ -59,7 +59,7 @@ TEST_CASE("pairs of texts: limits without room, files that say nothing of pairs"
   CHECK(pair.types == std::vector<std::int32_t>{0, 0, 0, 1, 1, 1});
   CHECK(t.encode_pair("", "", 4).ids == std::vector<TokenId>{2, 3, 3});
   const auto text = [&](std::int64_t most) { return test::error_text([&] { (void)t.encode_pair("a", "b", most); }); };
-  CHECK(test::contains(text(3), "a limit of 3 tokens leaves no room for two texts beside 3 special tokens"));
+  CHECK(test::contains(text(3), "a limit of 3 tokens leaves no room for two texts besides 3 special tokens"));
   CHECK(test::contains(text(-1), "a limit of -1 tokens"));
   CHECK(text(4).empty());
 
@@ -75,7 +75,7 @@ TEST_CASE("pairs of texts: limits without room, files that say nothing of pairs"
   CHECK(of(single + R"("pair":[)" + a + "," + b + "]," + special + "}").empty());
   CHECK(of(single + special + "}").empty());
   CHECK(test::contains(of(single + R"("pair":[)" + a + "]," + special + "}"),
-                       "t.json: the template for pairs does not have each text once"));
+                       "t.json: the template for pairs must have each text exactly once"));
   CHECK(test::contains(of(R"({"type":"Sequence","processors":[{"type":"BertProcessing","sep":["x",1],"cls":["x",1]},)"
                           R"({"type":"BertProcessing","sep":["x",1],"cls":["x",1]}]})"),
                        "several post_processors add tokens"));

@@ -126,7 +126,7 @@ TEST_CASE("tokenizer_from_gguf: what does not fit is named") {
   CHECK(contains(message_of_gguf(none), "tokenizer.ggml.model"));
   none.text("tokenizer.ggml.model", "rwkv");
   add_strings(none, "tokenizer.ggml.tokens", {"a"});
-  CHECK(contains(message_of_gguf(none), "the tokeniser \"rwkv\" (tokenizer.ggml.model) is not known"));
+  CHECK(contains(message_of_gguf(none), "the tokeniser \"rwkv\" (tokenizer.ggml.model) is not supported"));
   CHECK(contains(message_of_gguf(gpt2_file("klingon-bpe")), "the pre-tokeniser \"klingon-bpe\""));
 
   GgufBytes g;
@@ -134,7 +134,7 @@ TEST_CASE("tokenizer_from_gguf: what does not fit is named") {
   add_strings(g, "tokenizer.ggml.tokens", {"a", "b"});
   CHECK(contains(message_of_gguf(g), "tokenizer.ggml.merges"));
   add_strings(g, "tokenizer.ggml.merges", {"a b"});
-  CHECK(contains(message_of_gguf(g), "merge 0 (\"a b\") names a token that the vocabulary lacks"));
+  CHECK(contains(message_of_gguf(g), "merge 0 (\"a b\") has a token that is not in the vocabulary"));
 
   g = {};
   g.text("tokenizer.ggml.model", "llama");

@@ -50,7 +50,7 @@ TEST_CASE("tokenizer.json: faulty models are refused with a reason") {
   CHECK(load_message(tokenizer_text(bpe_text(kBpeVocab, kBpeMerges))).empty());
   CHECK(contains(load_message("[]"), "\"model\""));
   CHECK(contains(load_message(R"({"model":{"type":"WordLevel","vocab":{"a":0}}})"),
-                 "the model \"WordLevel\" is not known"));
+                 "the model \"WordLevel\" is not supported"));
   CHECK(contains(load_message(tokenizer_text(bpe_text("", ""))), "the vocabulary is empty"));
   CHECK(
       contains(load_message(tokenizer_text(bpe_text(R"("a":0,"b":0)", ""))), "tokens \"a\" and \"b\" share the id 0"));
@@ -89,26 +89,26 @@ TEST_CASE("tokenizer.json: components that are not known or do not fit are named
   const auto with = [&](const std::string& part) {
     return load_message(tokenizer_text(bpe_text(kBpeVocab, kBpeMerges), "," + part));
   };
-  CHECK(contains(with(R"("normalizer":{"type":"Rot13"})"), "the normalizer \"Rot13\" is not known"));
+  CHECK(contains(with(R"("normalizer":{"type":"Rot13"})"), "the normalizer \"Rot13\" is not supported"));
   CHECK(contains(with(R"("pre_tokenizer":{"type":"UnicodeScripts"})"),
-                 "the pre_tokenizer \"UnicodeScripts\" is not known"));
-  CHECK(contains(with(R"("decoder":{"type":"Upper"})"), "the decoder \"Upper\" is not known"));
-  CHECK(contains(with(R"("post_processor":{"type":"Alpaca"})"), "the post_processor \"Alpaca\" is not known"));
+                 "the pre_tokenizer \"UnicodeScripts\" is not supported"));
+  CHECK(contains(with(R"("decoder":{"type":"Upper"})"), "the decoder \"Upper\" is not supported"));
+  CHECK(contains(with(R"("post_processor":{"type":"Alpaca"})"), "the post_processor \"Alpaca\" is not supported"));
   CHECK(contains(with(R"("pre_tokenizer":{"type":"Split","pattern":{"Regex":"a"},"behavior":"Eaten"})"), "\"Eaten\""));
   CHECK(contains(with(R"("pre_tokenizer":{"type":"Split","pattern":{"Regex":"(a"},"behavior":"Isolated"})"),
-                 "the pattern \"(a\" is not understood"));
+                 "the pattern \"(a\" is not valid"));
   CHECK(contains(with(R"("pre_tokenizer":{"type":"Split","pattern":{"Regex":"[a&&b]"},"behavior":"Isolated"})"),
                  "has a class inside a class"));
   CHECK(contains(with(R"("pre_tokenizer":{"type":"Split","pattern":{"Regex":"a\\b"},"behavior":"Isolated"})"),
                  "has a word boundary"));
   CHECK(contains(with(R"("pre_tokenizer":{"type":"Split","pattern":{"Regex":"\\p{Klingon}"},"behavior":"Isolated"})"),
-                 "is not understood"));
+                 "is not valid"));
   CHECK(contains(with(R"("pre_tokenizer":{"type":"Metaspace","replacement":"ab"})"), "must be one character"));
   CHECK(contains(with(R"("pre_tokenizer":{"type":"Metaspace","add_prefix_space":false,"prepend_scheme":"always"})"),
                  "add_prefix_space is false"));
   CHECK(contains(with(R"("pre_tokenizer":{"type":"FixedLength","length":0})"), "the length 0"));
   CHECK(contains(with(R"("normalizer":{"type":"Precompiled","precompiled_charsmap":"AAA"})"), "is not base64"));
-  CHECK(contains(with(R"("normalizer":{"type":"Precompiled","precompiled_charsmap":"/////w=="})"), "claims a trie of"));
+  CHECK(contains(with(R"("normalizer":{"type":"Precompiled","precompiled_charsmap":"/////w=="})"), "has a trie of"));
   CHECK(contains(with(R"("decoder":{"type":"Strip","content":" ","start":-1,"stop":0})"), "\"start\" is -1"));
   CHECK(contains(with(R"("post_processor":{"type":"RobertaProcessing","sep":["</s>",1],"cls":["<s>",0]})"),
                  "lacks the token \"<s>\""));
@@ -131,7 +131,7 @@ TEST_CASE("tokenizer.json: hostile rules cost an error, neither memory nor time"
   const std::unique_ptr<Tokenizer> grows =
       read_tokenizer(tokenizer_text(bpe_text(kBpeVocab, kBpeMerges),
                                     concat_text(R"(,"normalizer":{"type":"Sequence","normalizers":[)", steps, "]}")));
-  CHECK(contains(error_text([&] { (void)grows->encode("aaaaaaaa"); }), "the normaliser made"));
+  CHECK(contains(error_text([&] { (void)grows->encode("aaaaaaaa"); }), "the normaliser turned a text"));
   // A pattern with exponential backtracking.
   const std::unique_ptr<Tokenizer> slow = read_tokenizer(tokenizer_text(
       bpe_text(kBpeVocab, kBpeMerges),

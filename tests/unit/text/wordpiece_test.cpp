@@ -255,8 +255,8 @@ TEST_CASE("wordpiece: faulty files are refused with a reason") {
 
 TEST_CASE("load_tokenizer: tokenizer.json first, then vocab.txt with its settings") {
   const TempDir folder;
-  CHECK(contains(error_text([&] { load_tokenizer(folder.path()); }), "holds neither tokenizer.json nor vocab.txt"));
-  CHECK(contains(error_text([&] { load_tokenizer(folder.path() + "/absent"); }), "holds neither"));
+  CHECK(contains(error_text([&] { load_tokenizer(folder.path()); }), "has neither tokenizer.json nor vocab.txt"));
+  CHECK(contains(error_text([&] { load_tokenizer(folder.path() + "/absent"); }), "has neither"));
   folder.write("vocab.txt", kVocabTxt);
   CHECK(load_tokenizer(folder.path())->encode("Hello") == Ids{2, 5, 3});
   folder.write("tokenizer_config.json", R"({"do_lower_case": false, "sep_token": {"content": "[MASK]"}})");

@@ -33,8 +33,8 @@ DecoderOptions context_of(const test::DecoderReference& r) {
 const std::map<std::string, std::string>& not_expressible() {
   static const std::map<std::string, std::string> cases{
       {"deepseek_v2", "\"topk_method\": \"group_limited_greedy\" cannot be expressed"},
-      {"gemma2", "\"query_pre_attn_scalar\" is 24, which a GGUF file of gemma2 cannot say"},
-      {"gemma3", "\"query_pre_attn_scalar\" is 24, which a GGUF file of gemma3 cannot say"},
+      {"gemma2", "\"query_pre_attn_scalar\" is 24, which a GGUF file of gemma2 cannot store"},
+      {"gemma3", "\"query_pre_attn_scalar\" is 24, which a GGUF file of gemma3 cannot store"},
       {"llama_dynamic", "the rope scaling \"dynamic\" cannot be expressed"},
       {"qwen2_window", "a sliding window of qwen2 cannot be expressed"},
       {"qwen3_moe", "\"mlp_only_layers\", layers without experts, cannot be expressed"},
@@ -80,7 +80,7 @@ TEST_CASE("converted models: logits of the file and of the folder made of it are
     CHECK(text == "");
   }
   for (const std::string& family : decoder_families())
-    CHECK_MESSAGE(families.contains(family), family, " is not converted");
+    CHECK_MESSAGE(families.contains(family), family, " is not supported");
 }
 
 TEST_CASE("converted models: the file holds what llama.cpp's converter makes of the same folder, bit for bit") {
@@ -233,7 +233,7 @@ TEST_CASE("converted models: files of a largest size hold the same tensors, and 
   notes.clear();
   convert_to_gguf(folder.path(), folder.file("m.gguf"), options);
   CHECK(std::any_of(notes.begin(), notes.end(),
-                    [](const std::string& n) { return test::contains(n, "going on after"); }));
+                    [](const std::string& n) { return test::contains(n, "resuming after"); }));
   CHECK_FALSE(std::filesystem::exists(folder.file("m.gguf")));
   std::size_t parts = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
@@ -271,7 +271,7 @@ TEST_CASE("converted models: files of a largest size hold the same tensors, and 
   convert_to_folder(path_of(1), folder.file("one"), options);
   options.split_max_bytes = 100000;
   CHECK(test::contains(test::error_text([&] { convert_to_folder(path_of(1), folder.file("one"), options); }),
-                       "holds a model.safetensors, which would be read instead"));
+                       "has a model.safetensors, which would be loaded instead"));
   options.split_max_bytes = 1;  // one file per tensor
   convert_to_gguf(folder.file("whole.gguf"), folder.file("each.gguf"), options);
   CHECK(GgufFile::open(folder.file(concat_text("each-00001-of-000", whole->tensors().size(), ".gguf")))->num_parts() ==
@@ -300,19 +300,19 @@ TEST_CASE("convert: files that llama.cpp refuses, though the format has room for
       if (r.weights[i].name == embedding) r.weights.push_back({"lm_head.weight", r.weights[i].tensor});
     return r;
   };
-  CHECK(
-      test::contains(notes_of(test::decoder_reference("qwen2")),
-                     "llama.cpp reads files of qwen2 only with heads that together are as wide as the model: these are "
-                     "4 of 16 elements, for a width of 48; rlx reads this one"));
+  CHECK(test::contains(
+      notes_of(test::decoder_reference("qwen2")),
+      "llama.cpp reads files of qwen2 only with heads whose sizes add up to the model width: this model has "
+      "4 of 16 elements for a width of 48; rlx reads this one"));
   const test::DecoderReference gemma = test::decoder_reference("gemma2_plain");
   CHECK_FALSE(test::contains(notes_of(gemma), "llama.cpp"));
   CHECK(test::contains(
       notes_of(with_head(changed(gemma, "{", "{\"tie_word_embeddings\":false,"), "model.embed_tokens.weight")),
-      "llama.cpp reads files of gemma2 only with the embedding as output matrix"));
+      "llama.cpp reads files of gemma2 only with tied embeddings"));
   test::DecoderReference neox = test::decoder_reference("gpt_neox");
   std::erase_if(neox.weights, [](const NamedTensor& w) { return w.name == "embed_out.weight"; });
   CHECK(test::contains(notes_of(changed(neox, "\"tie_word_embeddings\":false", "\"tie_word_embeddings\":true")),
-                       "llama.cpp reads files of gptneox only with an output matrix of their own"));
+                       "llama.cpp reads files of gptneox only with a separate output matrix"));
   for (const char* name : {"llama2", "qwen3", "gemma3_plain", "gpt_neox"})
     CHECK_FALSE(test::contains(notes_of(test::decoder_reference(name)), "llama.cpp"));
 }

@@ -169,10 +169,10 @@ TEST_CASE("convert: Gemma's norms have their 1 added, and lose it again; what it
   std::filesystem::remove(m.dir.file("m.gguf"));
   m.settings = plain + R"(, "head_dim": 16, "sliding_window": 32, "query_pre_attn_scalar": 24)";
   CHECK(contains(conversion_error(m, "gemma3_text"),
-                 "\"query_pre_attn_scalar\" is 24, which a GGUF file of gemma3 cannot say"));
+                 "\"query_pre_attn_scalar\" is 24, which a GGUF file of gemma3 cannot store"));
   m.settings = plain + R"(, "head_dim": 16, "sliding_window": 32, "query_pre_attn_scalar": 16,
                    "layer_types": ["full_attention", "sliding_attention"])";
-  CHECK(contains(conversion_error(m, "gemma3_text"), "others than every 6th"));
+  CHECK(contains(conversion_error(m, "gemma3_text"), "are not every 6th layer"));
 
   // The layout of transformers 5: RoPE parameters per layer type; the GGUF keys hold both.
   const std::string three = plain + R"(, "head_dim": 16, "sliding_window": 32,
@@ -193,7 +193,8 @@ TEST_CASE("convert: Gemma's norms have their 1 added, and lose it again; what it
   }
   std::filesystem::remove(m.dir.file("m.gguf"));
   m.settings = angles(R"("rope_type": "default")", R"("rope_type": "linear", "factor": 2.0)");
-  CHECK(contains(conversion_error(m, "gemma3_text"), "a rope scaling of layers with a window cannot be expressed"));
+  CHECK(contains(conversion_error(m, "gemma3_text"),
+                 "a rope scaling of layers with sliding windows cannot be expressed"));
   m.settings =
       three.substr(0, three.rfind(',', three.find("\"rope_theta\""))) + R"(, "head_dim": 16, "sliding_window": 32,
       "query_pre_attn_scalar": 16)";
@@ -201,7 +202,7 @@ TEST_CASE("convert: Gemma's norms have their 1 added, and lose it again; what it
   std::filesystem::remove(m.dir.file("m.gguf"));
   m.settings = plain + R"(, "head_dim": 16, "sliding_window": 32, "query_pre_attn_scalar": 16,
       "attn_logit_softcapping": null, "final_logit_softcapping": 30.0)";
-  CHECK(contains(conversion_error(m, "gemma2"), "\"attn_logit_softcapping\" that is null cannot be expressed"));
+  CHECK(contains(conversion_error(m, "gemma2"), "\"attn_logit_softcapping\": null cannot be expressed"));
 }
 
 TEST_CASE("convert: types of matrices, of the output matrix, and of rows that no block divides") {
@@ -222,7 +223,7 @@ TEST_CASE("convert: types of matrices, of the output matrix, and of rows that no
   CHECK(file->at("token_embd.weight").type == GgufType::Q4_0);
   CHECK(file->at("blk.0.attn_norm.weight").type == GgufType::F32);
   CHECK(notes == std::vector<std::string>{
-                     concat_text(m.dir.file("hf"), " has no tokenizer.json: the file will hold no vocabulary")});
+                     concat_text(m.dir.file("hf"), " has no tokenizer.json: the file will have no vocabulary")});
   const Tensor down = file->decoded("blk.0.ffn_down.weight"), own = m.tensors.at("model.layers.0.mlp.down_proj.weight");
   for (int i = 0; i < 64 * 96; ++i) REQUIRE(std::fabs(down.at(i) - own.at(i)) < 0.1);
   last = 0;
@@ -232,7 +233,7 @@ TEST_CASE("convert: types of matrices, of the output matrix, and of rows that no
   file = GgufFile::open(m.convert("llama", options));
   CHECK(file->at("output.weight").type == GgufType::BF16);
   CHECK(file->at("blk.0.ffn_down.weight").type == GgufType::Q8_0);
-  CHECK(contains(notes.at(1), "has rows of 64 elements, no multiple of 256: Q8_0 instead of Q6_K"));
+  CHECK(contains(notes.at(1), "has rows of 64 elements, which is not a multiple of 256: Q8_0 is used instead of Q6_K"));
   // From one file to another, and to a folder: quantized blocks become F16.
   ConvertOptions half;
   half.type = GgufType::F16;
@@ -346,7 +347,7 @@ TEST_CASE("convert: what ended early goes on, to the same bytes") {
   };
   CHECK_THROWS_AS(convert_to_gguf(m.dir.file("hf"), m.dir.file("m.gguf"), stopped), Stop);
   convert_to_gguf(m.dir.file("hf"), m.dir.file("m.gguf"), options);
-  CHECK(std::any_of(notes.begin(), notes.end(), [](const std::string& n) { return contains(n, "going on after"); }));
+  CHECK(std::any_of(notes.begin(), notes.end(), [](const std::string& n) { return contains(n, "resuming after"); }));
   CHECK(read_file(m.dir.file("m.gguf")) == whole);
   stopped.type = GgufType::F32;
   CHECK_THROWS_AS(convert_to_folder(m.dir.file("m.gguf"), m.dir.file("back"), stopped), Stop);
@@ -356,7 +357,7 @@ TEST_CASE("convert: what ended early goes on, to the same bytes") {
   back.type = GgufType::F32;
   back.note = options.note;
   convert_to_folder(m.dir.file("m.gguf"), m.dir.file("back"), back);
-  CHECK(contains(notes.at(0), "going on after"));
+  CHECK(contains(notes.at(0), "resuming after"));
   CHECK(SafetensorsFolder::open(m.dir.file("back"))->names().size() == m.tensors.size());
 }
 
@@ -377,8 +378,8 @@ TEST_CASE("convert: vocabularies of bytes and of SentencePiece, special tokens, 
   ConvertOptions options;
   options.note = [&](const std::string& text) { notes.push_back(text); };
   auto file = GgufFile::open(m.convert("llama", options));
-  CHECK(notes == std::vector<std::string>{
-                     "the added token \"<beyond>\" is left out: its id 40 is beyond the model's 40 tokens"});
+  CHECK(notes ==
+        std::vector<std::string>{"the added token \"<beyond>\" is left out: its id 40 is not below the 40 tokens"});
   CHECK(file->get_string("tokenizer.ggml.model") == "gpt2");
   CHECK(file->get_string("tokenizer.ggml.pre") == "gpt-2");
   const std::vector<std::string_view> tokens = file->value("tokenizer.ggml.tokens").strings();
@@ -417,15 +418,15 @@ TEST_CASE("convert: vocabularies of bytes and of SentencePiece, special tokens, 
               R"({"pre_tokenizer": {"type": "Split", "pattern": {"Regex": "x"}}, "decoder": {"type": "ByteLevel"},
       "model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}})");
   CHECK(contains(conversion_error(m, "llama"),
-                 "has no name here\n  hint: give the name that llama.cpp has for it with --pre"));
+                 "is not known\n  hint: give llama.cpp's name of the pre-tokeniser with --pre"));
   options.pre_tokenizer = "own-pre";
   CHECK(GgufFile::open(m.convert("llama", options))->get_string("tokenizer.ggml.pre") == "own-pre");
   std::filesystem::remove(m.dir.file("m.gguf"));
   m.dir.write("hf/tokenizer.json", R"({"model": {"type": "WordPiece", "vocab": {"a": 0}}})");
-  CHECK(contains(conversion_error(m, "llama"), "its model is \"WordPiece\", BPE alone is converted"));
+  CHECK(contains(conversion_error(m, "llama"), "its model is \"WordPiece\"; only BPE is supported"));
   m.dir.write("hf/tokenizer.json",
               R"({"decoder": {"type": "ByteLevel"}, "model": {"type": "BPE", "vocab": {"a": 40}, "merges": []}})");
-  CHECK(contains(conversion_error(m, "llama"), "the token \"a\" has the id 40, the model has 40 tokens"));
+  CHECK(contains(conversion_error(m, "llama"), "the token \"a\" has the id 40, but the model has 40 tokens"));
 }
 
 TEST_CASE("convert: rope scalings of both forms") {
@@ -458,11 +459,11 @@ TEST_CASE("convert: rope scalings of both forms") {
   CHECK(GgufFile::open(both.convert("llama"))->get_number("llama.rope.freq_base") == 77);
   std::filesystem::remove(both.dir.file("m.gguf"));
   both.settings = plain + R"(, "partial_rotary_factor": 0.5)";
-  CHECK(contains(conversion_error(both, "llama"), "a rotation of a part of each head cannot be expressed"));
+  CHECK(contains(conversion_error(both, "llama"), "a partial rotary factor cannot be expressed"));
   both.settings = plain + R"(, "is_causal": false)";
-  CHECK(contains(conversion_error(both, "llama"), "attention to tokens behind cannot be expressed"));
+  CHECK(contains(conversion_error(both, "llama"), "bidirectional attention cannot be expressed"));
   both.settings = plain + R"(, "sliding_window": 4, "layer_types": ["sliding_attention", "full_attention"])";
-  CHECK(contains(conversion_error(both, "mistral"), "a window of some layers cannot be expressed"));
+  CHECK(contains(conversion_error(both, "mistral"), "a sliding window in only some layers cannot be expressed"));
 }
 
 TEST_CASE("convert: settings of families that a GGUF file cannot say are refused by name") {
@@ -484,20 +485,20 @@ TEST_CASE("convert: settings of families that a GGUF file cannot say are refused
             "a \"swiglu_limit\" of 6"},
            {"gpt_oss", R"("num_local_experts": 4, "num_experts_per_tok": 2,
                           "layer_types": ["full_attention", "sliding_attention"])",
-            "others than every 2th"},
+            "are not every 2th layer"},
            {"gpt_oss", R"("num_local_experts": 4, "num_experts_per_tok": 2,
                           "rope_scaling": {"rope_type": "yarn", "factor": 4.0})",
             "the yarn setting \"truncate\": true"},
            {"llama", R"("rope_scaling": {"rope_type": "yarn", "factor": 4.0, "truncate": false})",
             "the yarn setting \"truncate\": false"},
-           {"smollm3", R"("no_rope_layers": [1, 0])", "that other layers than every 4th are not rotated"},
+           {"smollm3", R"("no_rope_layers": [1, 0])", "a rope pattern other than no rope in every 4th layer"},
            {"smollm3", R"("rope_scaling": {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
                           "high_freq_factor": 4.0, "original_max_position_embeddings": 64})",
             "the rope scaling \"llama3\""},
            {"gpt_neox", R"("attention_bias": false, "hidden_act": "gelu")", "\"attention_bias\": false"},
            {"gpt_neox", R"("hidden_act": "relu")", "the activation \"relu\""},
            {"ernie4_5", R"("use_bias": true)", "\"use_bias\": true"},
-           {"apertus", R"("hidden_act": "xielu")", "the rope scaling that a file without \"rope_parameters\" means"},
+           {"apertus", R"("hidden_act": "xielu")", "the default rope scaling of a file without \"rope_parameters\""},
            {"apertus", R"("hidden_act": "silu", "rope_scaling": {"rope_type": "linear", "factor": 2.0})",
             "the activation \"silu\""},
            {"gpt2", R"("n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": 64, "scale_attn_weights": false)",
@@ -531,7 +532,7 @@ TEST_CASE("convert: settings of families that a GGUF file cannot say are refused
   }
   SmallModel quantised;
   quantised.settings += R"(, "quantization_config": {"quant_method": "mxfp4"})";
-  CHECK(contains(conversion_error(quantised, "gpt_oss"), "weights quantised as \"mxfp4\" are not converted"));
+  CHECK(contains(conversion_error(quantised, "gpt_oss"), "weights quantised as \"mxfp4\" cannot be converted"));
 }
 
 TEST_CASE("convert: each fault has its message, and leaves no file") {
@@ -542,14 +543,14 @@ TEST_CASE("convert: each fault has its message, and leaves no file") {
     return conversion_error(m, model_type, options);
   };
   const auto nothing = [](SmallModel&) {};
-  CHECK(contains(with(nothing, "t5"), "models of type \"t5\" are not converted\n  hint: known are '"));
+  CHECK(contains(with(nothing, "t5"), "models of type \"t5\" cannot be converted\n  hint: supported are '"));
   CHECK(contains(with([](SmallModel& m) { m.tensors.erase("model.layers.1.mlp.up_proj.weight"); }),
                  "the tensor \"model.layers.1.mlp.up_proj.weight\" is missing"));
   CHECK(contains(
       with([](SmallModel& m) {
         m.add("model.layers.2.mlp.up_proj.weight", {96, 64}, DType::F16);
       }),
-      "the tensor \"model.layers.2.mlp.up_proj.weight\" has no place in a model of type \"llama\" with 2 layers"));
+      "the tensor \"model.layers.2.mlp.up_proj.weight\" does not belong to a model of type \"llama\" with 2 layers"));
   CHECK(contains(with([](SmallModel& m) {
                    m.add("model.layers.0.self_attn.q_proj.weight", {63, 64}, DType::F16);
                  }),
@@ -559,7 +560,7 @@ TEST_CASE("convert: each fault has its message, and leaves no file") {
                  }),
                  "is [41, 64], expected [40, 64]"));
   CHECK(contains(with([](SmallModel& m) { m.add("model.norm.weight", {64}, DType::Bool); }),
-                 "has the dtype bool, which GGUF lacks"));
+                 "has the dtype bool, which GGUF does not have"));
   CHECK(
       contains(with([](SmallModel& m) { m.settings = R"("hidden_size": 64)"; }), "missing key \"num_hidden_layers\""));
   CHECK(contains(with([](SmallModel& m) { m.settings += R"(, "hidden_act": "gelu")"; }),
@@ -567,7 +568,7 @@ TEST_CASE("convert: each fault has its message, and leaves no file") {
   ConvertOptions options;
   options.type = GgufType::IQ2_XS;
   CHECK(contains(with(nothing, "llama", options),
-                 "tensors of type IQ2_XS are read, not made\n  hint: rlx makes F32, F16"));
+                 "tensors of type IQ2_XS can be read, but not written\n  hint: rlx writes F32, F16"));
   options.type = GgufType::Q8_0;
   CHECK(contains(
       with([](SmallModel& m) { m.tensors.at("model.layers.1.mlp.down_proj.weight").set(100, std::nan("")); }, "llama",
@@ -580,8 +581,8 @@ TEST_CASE("convert: each fault has its message, and leaves no file") {
   const std::string file = m.convert("llama");
   options.type = GgufType::Q4_0;
   CHECK(contains(error_text([&] { convert_to_folder(file, m.dir.file("back"), options); }),
-                 "F32, F16 or BF16, not Q4_0"));
-  CHECK(contains(error_text([&] { convert_to_folder(file, file + "/back", {}); }), "cannot make the folder"));
+                 "F32, F16 or BF16, got Q4_0"));
+  CHECK(contains(error_text([&] { convert_to_folder(file, file + "/back", {}); }), "cannot create the folder"));
 }
 
 }  // namespace rlx

@@ -335,7 +335,7 @@ TEST_CASE("attention shape rules name what does not fit") {
   const Shape q({1, 2, 3, 2}, DType::F32), k({1, 2, 4, 2}, DType::F32);
   auto op = heads_first(2, 2);
   CHECK(infer_error(op, {q, k, k}).empty());
-  CHECK(contains(infer_error(op, {q, k, q}), "as many rows"));
+  CHECK(contains(infer_error(op, {q, k, q}), "the same number of rows"));
   CHECK(contains(infer_error(op, {q, k, k, k}), "got 4 operands, takes (q, k, v)"));
   CHECK(contains(infer_error(heads_first(2, 2, MaskKind::Custom), {q, k, k}), "got 3 operands, takes (q, k, v, mask)"));
   // q [1, 2, 3, 2], k [1, 2, 4, 2]: a mask of rank 2 is [3, 4].
@@ -353,7 +353,7 @@ TEST_CASE("attention shape rules name what does not fit") {
       contains(infer_error(heads_first(2, 2, MaskKind::Bias), {q, k, k, Shape({1, 4}, DType::Bool)}), "must be float"));
   CHECK(contains(infer_error(heads_first(3, 2), {q, k, k}), "must divide"));
   CHECK(contains(infer_error(heads_first(0, 0), {q, k, k}), "at least 1"));
-  CHECK(contains(infer_error(heads_first(4, 2), {q, k, k}), "does not hold 4 heads"));
+  CHECK(contains(infer_error(heads_first(4, 2), {q, k, k}), "cannot be split into 4 heads"));
   op.softcap = 0.0;
   CHECK(contains(infer_error(op, {q, k, k}), "softcap"));
   op = heads_first(1, 1, MaskKind::SlidingWindow);
@@ -523,7 +523,7 @@ TEST_CASE("attention shape rules name lengths, sinks and sizes of values that do
   op.present.bits = 0;
   CHECK(contains(infer_error(op, {q, k, Shape({1, 2, 4, 2}, DType::F16)}), "f16"));
   op.v_head_dim = 3;
-  CHECK(contains(infer_error(op, {q, k, k}), "v [1, 2, 4, 2] f32 does not hold 2 heads of 3 elements"));
+  CHECK(contains(infer_error(op, {q, k, k}), "v [1, 2, 4, 2] f32 cannot be split into 2 heads of 3 elements"));
   op.v_head_dim = 0;
   CHECK(contains(infer_error(op, {q, k, k}), "v_head_dim"));
   op.v_head_dim.reset();

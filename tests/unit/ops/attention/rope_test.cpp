@@ -56,10 +56,10 @@ TEST_CASE("rope shape rules name what does not fit") {
   CHECK(contains(infer_error(op(6, 8), {x, t, t}), "n_rot"));
   CHECK(contains(infer_error(op(6, 0), {x, t, t}), "n_rot"));
   CHECK(contains(infer_error(op(0, 0), {x, t, t}), "head_dim"));
-  CHECK(contains(infer_error(op(8, 4), {x, t, t}), "does not hold heads of 8"));
+  CHECK(contains(infer_error(op(8, 4), {x, t, t}), "cannot be split into heads of 8"));
   CHECK(contains(infer_error(op(12, 12), {x, t, t}), "n_rot / 2 = 6"));
   CHECK(contains(infer_error(op(6, 6), {x, Shape({1, 3}, DType::F32), Shape({1, 3}, DType::F32)}), "a row for each"));
-  CHECK(contains(infer_error(op(6, 6), {x, t, Shape({2, 4}, DType::F32)}), "one shape"));
+  CHECK(contains(infer_error(op(6, 6), {x, t, Shape({2, 4}, DType::F32)}), "the same shape"));
   CHECK(contains(infer_error(op(6, 6), {x, Shape({2, 2, 3}, DType::F32), Shape({2, 2, 3}, DType::F32)}), "batch of x"));
 }
 

@@ -96,10 +96,10 @@ TEST_CASE("windows that no axis has are refused") {
   CHECK(contains(infer_error(windows(ReduceKind::Mean, {2, 2}), {i}), "must be float or complex"));
   CHECK(contains(infer_error(windows(ReduceKind::Max, {2, 2}), {c}), "no order"));
   const ops::SelectAndScatter sum{ReduceKind::Sum, {2, 2}}, max{ReduceKind::Max, {2, 2}};
-  CHECK(contains(infer_error(sum, {x, x}), "select is max or min"));
-  CHECK(contains(infer_error(max, {x, x}), "a number for each window of x"));
+  CHECK(contains(infer_error(sum, {x, x}), "select must be max or min"));
+  CHECK(contains(infer_error(max, {x, x}), "one element for each window of x"));
   CHECK(contains(infer_error(max, {c, x}), "must be a real tensor"));
-  CHECK(contains(infer_error(max, {x, b}), "source must be of numbers"));
+  CHECK(contains(infer_error(max, {x, b}), "source must have a numeric dtype"));
 }
 
 TEST_CASE("resizes that no axis has are refused") {
@@ -112,7 +112,7 @@ TEST_CASE("resizes that no axis has are refused") {
   op.sizes = {3}, op.scales = {1, 2};
   CHECK(contains(infer_error(op, {x}), "2 scales for 1 axes"));
   op.scales = {-1};
-  CHECK(contains(infer_error(op, {x}), "a scale is a finite number"));
+  CHECK(contains(infer_error(op, {x}), "a scale must be a finite number"));
   op.scales = {}, op.cubic_a = kNan;
   CHECK(contains(infer_error(op, {x}), "cubic_a"));
   op.cubic_a = -0.5;

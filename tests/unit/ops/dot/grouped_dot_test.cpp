@@ -91,7 +91,8 @@ TEST_CASE("grouped_dot says what does not fit") {
   CHECK(contains(infer_error(ops::GroupedDot{}, {x, w, Shape({4}, DType::I32)}), "3 rows"));
   CHECK(contains(infer_error(ops::GroupedDot{}, {x, w, Shape({3}, DType::F32)}), "ids must be i32"));
   CHECK(contains(infer_error(ops::GroupedDot{GroupedKind::Rows, 4}, {x, w, ids}), "leave `groups` 0"));
-  CHECK(contains(infer_error(ops::GroupedDot{GroupedKind::Contract, -1}, {x, x, ids}), "groups is -1"));
+  CHECK(contains(infer_error(ops::GroupedDot{GroupedKind::Contract, -1}, {x, x, ids}),
+                 "groups must not be negative, got -1"));
   CHECK(contains(infer_error(ops::GroupedDot{}, {x, x, ids}), "w [E, K, N]"));
 }
 

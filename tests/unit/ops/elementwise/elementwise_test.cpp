@@ -296,7 +296,8 @@ TEST_CASE("elementwise regions: the body is checked") {
   const Shape f({2}, DType::F32);
   auto good = region([&](Graph& g) { g.set_outputs({g.silu(g.input("x", f) + 1.0)}); });
   CHECK(infer_error(good, {f}) == "");
-  CHECK(contains(infer_error(good, {Shape({3}, DType::F32)}), "input 0 of its body is [2] f32, the operand [3] f32"));
+  CHECK(contains(infer_error(good, {Shape({3}, DType::F32)}),
+                 "input 0 of its body is [2] f32, but its operand is [3] f32"));
   CHECK(contains(infer_error(good, {f, f}), "1 inputs"));
   auto with_reduction = region([&](Graph& g) { g.set_outputs({g.sum(g.input("x", f), {0}, true)}); });
   CHECK(contains(infer_error(with_reduction, {f}), "only elementwise ops"));

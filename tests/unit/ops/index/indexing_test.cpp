@@ -71,7 +71,7 @@ TEST_CASE("dynamic_slice clamps its window into x") {
   const Shape f({3, 4}, DType::F32), starts({2}, DType::I32);
   CHECK(contains(infer_error(ops::DynamicSlice{{4, 1}}, {f, starts}), "does not fit"));
   CHECK(contains(infer_error(ops::DynamicSlice{{1}}, {f, starts}), "ranks"));
-  CHECK(contains(infer_error(ops::DynamicSlice{{1, 1}}, {f, Shape({3}, DType::I32)}), "one position per axis"));
+  CHECK(contains(infer_error(ops::DynamicSlice{{1, 1}}, {f, Shape({3}, DType::I32)}), "one position for each axis"));
   CHECK(contains(infer_error(ops::DynamicSlice{{1, 1}}, {f, Shape({2}, DType::F32)}), "cast"));
 }
 

@@ -47,14 +47,16 @@ TEST_CASE("gather and scatter refuse what they cannot read") {
   const Shape x({3, 4}, DType::F32), i({5}, DType::I32), u({5}, DType::F32);
   CHECK(contains(infer_error(ops::Gather{{1, 0}}, {x, i, i}), "must ascend"));
   CHECK(contains(infer_error(ops::Gather{{0, 0}}, {x, i, i}), "listed twice"));
-  CHECK(contains(infer_error(ops::Gather{{}}, {x, i}), "needs an axis"));
-  CHECK(contains(infer_error(ops::Gather{{0, 1}}, {x, i}), "names 2 axes, but has 1 index operands"));
-  CHECK(contains(infer_error(ops::Gather{{0, 1}}, {x, i, Shape({4}, DType::I32)}), "the dims of the first ones"));
-  CHECK(contains(infer_error(ops::Gather{{0}, IndexMode::Drop}, {x, i}), "mode is clamp, or fill"));
-  CHECK(contains(infer_error(ops::Gather{{0}, IndexMode::Clamp, 2}, {x, i}), "mode clamp does not read"));
-  CHECK(contains(infer_error(ops::Gather{{0}, IndexMode::Fill, 300}, {Shape({3}, DType::U8), i}), "is no value of u8"));
-  CHECK(
-      contains(infer_error(ops::Gather{{0}, IndexMode::Fill, 0.5}, {Shape({3}, DType::Bool), i}), "no value of bool"));
+  CHECK(contains(infer_error(ops::Gather{{}}, {x, i}), "needs at least one axis"));
+  CHECK(contains(infer_error(ops::Gather{{0, 1}}, {x, i}), "has 2 axes, but 1 index operands"));
+  CHECK(contains(infer_error(ops::Gather{{0, 1}}, {x, i, Shape({4}, DType::I32)}),
+                 "the dimensions of the first indices"));
+  CHECK(contains(infer_error(ops::Gather{{0}, IndexMode::Drop}, {x, i}), "does not support mode drop"));
+  CHECK(contains(infer_error(ops::Gather{{0}, IndexMode::Clamp, 2}, {x, i}), "mode clamp does not use"));
+  CHECK(contains(infer_error(ops::Gather{{0}, IndexMode::Fill, 300}, {Shape({3}, DType::U8), i}),
+                 "is not a value of u8"));
+  CHECK(contains(infer_error(ops::Gather{{0}, IndexMode::Fill, 0.5}, {Shape({3}, DType::Bool), i}),
+                 "not a value of bool"));
   CHECK(contains(infer_error(ops::Scatter{ScatterKind::Set, {0, 1}, IndexMode::Fill}, {x, i, i, u}), "drop or clamp"));
   CHECK(contains(
       infer_error(ops::Scatter{ScatterKind::Max, {0, 1}}, {x.with_dtype(DType::C64), i, i, u.with_dtype(DType::C64)}),

@@ -258,7 +258,7 @@ TEST_CASE("settings for each row are those of runs row by row; sample says what 
   CHECK(y[0].identical(y[1]));
   const std::string half = error_text([&] { (void)g.sample(x, keys, {.top_k = 2.5}); });
   CHECK_MESSAGE(contains(half, "random_test.cpp"), half);
-  CHECK_MESSAGE(contains(half, "hint: the setting is a whole number, of i32"), half);
+  CHECK_MESSAGE(contains(half, "hint: give an integer that i32 holds"), half);
   const Shape logits({2, 40}, DType::F32), f({}, DType::F32), i({}, DType::I32), key({2, 2}, DType::U32);
   CHECK(contains(infer_error(ops::Sample{}, {Shape({40}, DType::F32), f, i, f, key}), "logits must be float [B, V]"));
   CHECK(contains(infer_error(ops::Sample{}, {logits, f, f, f, key}), "top_k must be i32"));
@@ -268,7 +268,7 @@ TEST_CASE("settings for each row are those of runs row by row; sample says what 
   masked.present.bits = 1U << 6;
   CHECK(
       contains(infer_error(masked, {logits, f, i, f, key, Shape({2, 1}, DType::U32)}), "mask_bits must be u32 [2, 2]"));
-  CHECK(contains(infer_error(ops::Sample{}, {Shape({2, 0}, DType::F32), f, i, f, key}), "no token"));
+  CHECK(contains(infer_error(ops::Sample{}, {Shape({2, 0}, DType::F32), f, i, f, key}), "no tokens"));
 }
 
 }  // namespace

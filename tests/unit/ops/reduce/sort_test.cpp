@@ -97,7 +97,8 @@ TEST_CASE("sort refuses what has no order") {
   CHECK(contains(infer_error(ops::Sort{0}, {Shape({3}, DType::C64)}), "no order"));
   CHECK(contains(infer_error(ops::Sort{0}, {Shape({3}, DType::F8E4M3)}), "cast"));
   CHECK(contains(infer_error(ops::Sort{1}, {Shape({3}, DType::F32)}), "axis 1"));
-  CHECK(contains(infer_error(ops::Sort{0}, {Shape({3}, DType::F32), Shape({4}, DType::F32)}), "the dims of the keys"));
+  CHECK(contains(infer_error(ops::Sort{0}, {Shape({3}, DType::F32), Shape({4}, DType::F32)}),
+                 "the dimensions of the keys"));
 }
 
 }  // namespace
