@@ -31,8 +31,8 @@ struct WeightScope {
     bool row = false;
   };
   Source source(NodeId input) const;
-  /// The number of times that a body runs in one run of the program: the product of the loops around it. kUnknownTrips
-  /// inside a `while`.
+  /// The number of times that a body runs in one run of the program: the product of the loops around it.
+  /// kUnknownIterations inside a `while`.
   std::int64_t iterations() const;
 };
 inline constexpr std::int64_t kUnknownIterations = std::int64_t{1} << 40;

@@ -40,7 +40,7 @@ struct EighRules {
     const Expr x = g.matmul(adjoint(v), g.matmul(hermitian_of_lower(c.tangent(0)), v));
     c.set_tangent(0, real_of(diagonal(x)));
     Expr dv = g.matmul(v, gaps(w, x) * x);
-    if (is_complex(v.dtype())) dv = dv - times_i(v, anchor_turn(v, dv));
+    if (is_complex(v.dtype())) dv = dv - times_i(v, anchor_rotation(v, dv));
     c.set_tangent(1, dv);
   }
   static void vjp(VjpContext& c) {

@@ -61,7 +61,7 @@ Expr anchors(Expr v) {
   const DType t = at.dtype();
   return g.cast(g.eq(places(v, 0, t), at), size.dtype());
 }
-Expr anchor_turn(Expr v, Expr dv) {
+Expr anchor_rotation(Expr v, Expr dv) {
   Graph& g = v.graph();
   const Expr here = anchors(v);
   return g.sum(imag_of(dv) * here, {-2}, true) / g.sum(real_of(v) * here, {-2}, true);

@@ -35,7 +35,7 @@ double multiply_add(DType t);
 /// of modulus 1; ours have a real anchor (linalg.h).
 Expr anchors(Expr v);
 /// The phase rate phi [.., 1, K] of the anchors of v under the tangents `dv`: v exp(-i phi) keeps them real.
-Expr anchor_turn(Expr v, Expr dv);
+Expr anchor_rotation(Expr v, Expr dv);
 /// x * i * real phi.
 Expr times_i(Expr x, Expr phi);
 /// The cotangent of dv from the cotangent [.., 1, K] of the rates.

@@ -103,7 +103,7 @@ struct SvdRules {
     if (greater(t.m, t.n)) du = du + off(t.u, g.matmul(da, t.v)) / as_row(t.s);
     if (greater(t.n, t.m)) dv = dv + off(t.v, g.matmul(adjoint(da), t.u)) / as_row(t.s);
     if (is_complex(p.dtype())) {
-      const Expr turn = anchor_turn(t.u, du);
+      const Expr turn = anchor_rotation(t.u, du);
       du = du - times_i(t.u, turn), dv = dv - times_i(t.v, turn);
     }
     c.set_tangent(0, du);

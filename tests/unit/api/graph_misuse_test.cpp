@@ -41,7 +41,7 @@ Graph small() {
 }
 }  // namespace
 
-TEST_CASE("misuse: forms") {
+TEST_CASE("misuse: packed layouts") {
   Graph g("g");
   Expr x = g.input("x", Shape({2}, DType::F32));
   g.set_outputs({x});

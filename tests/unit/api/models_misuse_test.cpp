@@ -147,7 +147,7 @@ TEST_CASE("misuse: arrays of NumPy") {
   REFUSED("\"a\"", write_npz(dir.file("a"), std::vector<NamedTensor>{{"a", one}, {"a", one}}));
 }
 
-TEST_CASE("misuse: saved forms") {
+TEST_CASE("misuse: packed weight files") {
   const test::TempDir dir;
   REFUSED("folder of packed weights", PackedWeightFiles(dir.write("file", "x")));
   REFUSED("folder of packed weights", PackedWeightFiles(""));

@@ -53,7 +53,7 @@ Spoiled spoiled(F spoil, bool verify = false) {
   return out;
 }
 
-TEST_CASE("saved forms: found by key, size and source; by content where the file was touched") {
+TEST_CASE("packed weight files: found by key, size and source; by content where the file was touched") {
   const test::TempDir dir;
   PackedWeightFiles files(dir.file("a/b"));
   CHECK(files.find("k", 8, kSource, [] { return std::string("content"); }).empty());
@@ -77,7 +77,7 @@ TEST_CASE("saved forms: found by key, size and source; by content where the file
   CHECK(files.mapped().back() == found.data() - 4096);
 }
 
-TEST_CASE("saved forms: one message for each way a file can be wrong, and it is not used") {
+TEST_CASE("packed weight files: one message for each way a file can be wrong, and it is not used") {
   const auto replace = [](std::string_view what, std::string_view with) {
     return [=](std::string& f) { f.replace(f.find(what), what.size(), with); };
   };
@@ -105,7 +105,7 @@ TEST_CASE("saved forms: one message for each way a file can be wrong, and it is 
   CHECK(spoiled([](std::string&) {}).problems.empty());
 }
 
-TEST_CASE("saved forms: a folder that cannot be made, and one that cannot be written") {
+TEST_CASE("packed weight files: a folder that cannot be made, and one that cannot be written") {
   const test::TempDir dir;
   write_file(dir.file("file"), "x");
   CHECK(contains(error_text([&] { PackedWeightFiles(dir.file("file")); }), "folder of packed weights"));
@@ -129,7 +129,7 @@ TEST_CASE("saved forms: a folder that cannot be made, and one that cannot be wri
   CHECK(contains(error_text([&] { strict.save("k", bytes_of("abcdefgh"), kSource, "content"); }), "cannot write"));
 }
 
-TEST_CASE("saved forms: one that is made shorter while it is mapped reads as zeros where its user asks for that") {
+TEST_CASE("packed weight files: one truncated while it is mapped reads as zeros on request") {
   const test::TempDir dir;
   PackedWeightFiles files(dir.path(), {.guard_mapping = true});
   files.save("k", bytes_of(std::string(10000, 'x')), kSource, "content");
@@ -140,7 +140,7 @@ TEST_CASE("saved forms: one that is made shorter while it is mapped reads as zer
   CHECK(damaged_file_at(files.mapped().at(0)) == files.path_of("k"));
 }
 
-TEST_CASE("saved forms: a pipe in the place of a file is neither read nor waited for") {
+TEST_CASE("packed weight files: a pipe in the place of a file is neither read nor waited for") {
   const test::TempDir dir;
   PackedWeightFiles files(dir.path());
   const std::string path = files.path_of("k");
@@ -182,7 +182,7 @@ Started start(const std::string& weights, const std::string& forms) {
   return {std::move(f), std::move(y), cache->problems()};
 }
 
-TEST_CASE("saved forms: a second start maps what the first one made; a weight that is set is written to no file") {
+TEST_CASE("packed weight files: a second start maps what the first one wrote; set weights are not written") {
   const test::TempDir dir;
   const std::string weights = dir.file("w.safetensors"), forms = dir.file("forms");
   write_safetensors(

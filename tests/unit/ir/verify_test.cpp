@@ -123,7 +123,7 @@ TEST_CASE("verify: symbols have possible bounds") {
   CHECK(problems(g) == "symbol m has impossible bounds [0, 4] div 0\nsymbol n has impossible bounds [5, 4] div 1");
 }
 
-TEST_CASE("forms: only of prepared weights, and in bodies those of the operands") {
+TEST_CASE("packed layouts: only of prepared weights, and in bodies those of the operands") {
   const auto text_of = [](const Graph& g, Level level) {
     std::string all;
     for (const Diagnostic& d : verify(g, level)) all += d.text() + "\n";

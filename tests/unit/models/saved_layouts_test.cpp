@@ -67,7 +67,7 @@ DecoderOptions with_packed_layouts(const std::string& folder) {
 
 }  // namespace
 
-TEST_CASE("saved forms of a language model: the second start maps what the first one made, bit for bit") {
+TEST_CASE("packed weight files of a language model: the second start maps what the first one made, bit for bit") {
   const test::DecoderReference reference = test::reference_of_wide_heads();
   const test::TempDir dir, folder;
   test::write_model(folder, reference);
@@ -99,7 +99,7 @@ TEST_CASE("saved forms of a language model: the second start maps what the first
     }
 }
 
-TEST_CASE("saved forms of a language model: one folder for several models and several kinds of products") {
+TEST_CASE("packed weight files of a language model: one folder for several models and several kinds of products") {
   const test::DecoderReference reference = test::decoder_reference("llama2");
   const test::TempDir a, b, forms;
   test::write_model(a, reference);
@@ -119,7 +119,7 @@ TEST_CASE("saved forms of a language model: one folder for several models and se
   CHECK(start_with(b.path(), o).logits.identical(start_with(b.path(), none).logits));
 }
 
-TEST_CASE("saved forms of a language model: of a checkpoint in several files") {
+TEST_CASE("packed weight files of a language model: of a checkpoint in several files") {
   const test::DecoderReference reference = test::decoder_reference("llama2");
   const test::TempDir model, forms;
   test::write_model(model, reference, 5);
@@ -140,7 +140,7 @@ TEST_CASE("saved forms of a language model: of a checkpoint in several files") {
   }
 }
 
-TEST_CASE("saved forms of a language model: other weights in the same file are never mistaken for the old ones") {
+TEST_CASE("packed weight files of a language model: other weights in the same file are not the old ones") {
   const test::DecoderReference reference = test::decoder_reference("llama2");
   const test::TempDir model, forms;
   test::write_model(model, reference);
@@ -170,7 +170,7 @@ TEST_CASE("saved forms of a language model: other weights in the same file are n
   CHECK(changed.problems.empty());
 }
 
-TEST_CASE("saved forms of a language model: damaged and foreign files are told, and made anew") {
+TEST_CASE("packed weight files of a language model: damaged and foreign files are told, and made anew") {
   const test::TempDir model, forms;
   test::write_model(model, test::decoder_reference("llama2"));
   DecoderOptions o = with_packed_layouts(forms.path());
@@ -202,7 +202,7 @@ TEST_CASE("saved forms of a language model: damaged and foreign files are told, 
   CHECK(start_with(model.path(), o).problems.empty());
 }
 
-TEST_CASE("saved forms of a language model: a folder that cannot be made, and a disk that is full") {
+TEST_CASE("packed weight files of a language model: a folder that cannot be made, and a disk that is full") {
   const test::TempDir model, dir;
   test::write_model(model, test::decoder_reference("llama2"));
   for (const std::string& place : {dir.write("file", "x"), dir.file("file/below")}) {
@@ -240,7 +240,7 @@ TEST_CASE("saved forms of a language model: a folder that cannot be made, and a 
   CHECK(start_with(model.path(), o).found == later.saved);
 }
 
-TEST_CASE("saved forms of a language model: one that is made shorter while it is in use is an error of the next run") {
+TEST_CASE("packed weight files of a language model: truncated in use, the next run fails") {
   const test::TempDir model, forms;
   test::write_model(model, test::decoder_reference("llama2"));
   const DecoderOptions o = with_packed_layouts(forms.path());

@@ -54,7 +54,7 @@ double allowed(MatmulPrecision precision, const Tensor& x, const Tensor& w, std:
   return loss + kExactly * (terms + 1e-30);
 }
 
-TEST_CASE("lossy forms: no more is lost than the policy says, at every size and instruction set") {
+TEST_CASE("lossy layouts: no more is lost than the policy says, at every size and instruction set") {
   for (const std::string& isa : test::isas())
     for (const std::array<std::int64_t, 3>& extents :
          {std::array<std::int64_t, 3>{1, 1, 1}, {3, 7, 5}, {1, 384, 100}, {17, 33, 49}, {64, 256, 96}, {5, 64, 131}}) {
@@ -84,7 +84,7 @@ TEST_CASE("lossy forms: no more is lost than the policy says, at every size and 
     }
 }
 
-TEST_CASE("lossy forms: a product of few rows has the bits that it has among many") {
+TEST_CASE("lossy layouts: a skinny matmul has the bits that it has among many") {
   const Tensor x = normals({40, 200}, 4), w = normals({200, 150}, 5);
   for (const MatmulPrecision precision : {MatmulPrecision::Exact, MatmulPrecision::BF16, MatmulPrecision::Int8}) {
     CAPTURE(std::string(matmul_precision_name(precision)));
@@ -103,7 +103,7 @@ TEST_CASE("lossy forms: a product of few rows has the bits that it has among man
   }
 }
 
-TEST_CASE("lossy forms: int8 takes a byte a value and a scale a column, halves two; the rest reads the values") {
+TEST_CASE("lossy layouts: int8 takes a byte a value and a scale a column, halves two; the rest reads the values") {
   Graph g("tied");
   constexpr std::int64_t kVocabulary = 96, kD = 64;
   Expr table = g.param("table", Shape({kVocabulary, kD}, DType::F32));
@@ -124,7 +124,7 @@ TEST_CASE("lossy forms: int8 takes a byte a value and a scale a column, halves t
   }
 }
 
-TEST_CASE("lossy forms: beside weights in blocks those that are numbers stay as they are") {
+TEST_CASE("lossy layouts: beside weights in blocks those that are numbers stay as they are") {
   for (const bool blocks : {false, true}) {
     Graph g("router");
     const Expr x = g.input("x", Shape({3, 64}, DType::F32));
@@ -144,7 +144,7 @@ TEST_CASE("lossy forms: beside weights in blocks those that are numbers stay as 
   }
 }
 
-TEST_CASE("lossy forms: the values behind them stay, or are let go and asking is an error") {
+TEST_CASE("lossy layouts: the values behind them stay, or are let go and asking is an error") {
   Graph g("kept");
   g.set_outputs(
       {g.matmul(g.input("x", Shape({g.symbol("n"), 64}, DType::F32)), g.param("w", Shape({64, 96}, DType::F32)))});
@@ -173,7 +173,7 @@ TEST_CASE("lossy forms: the values behind them stay, or are let go and asking is
   CHECK(test::contains(why, "KeepValues::Yes"));
 }
 
-TEST_CASE("lossy forms: the matrices of a scan, and sources of 16 bits") {
+TEST_CASE("lossy layouts: the matrices of a scan, and sources of 16 bits") {
   const Tensor x = normals({4, 48}, 12), stack = normals({3, 48, 48}, 13, 0.1),
                half = normals({96, 48}, 14, 0.1).cast(DType::F16);
   Graph g("layers");
@@ -196,7 +196,7 @@ TEST_CASE("lossy forms: the matrices of a scan, and sources of 16 bits") {
   CHECK(f.prepared_bytes() == bytes);
 }
 
-TEST_CASE("lossy forms: what is not finite spoils its column and no other; the smallest numbers are not lost") {
+TEST_CASE("lossy layouts: what is not finite spoils its column and no other; the smallest numbers are not lost") {
   constexpr std::int64_t kK = 40, kN = 20;
   Tensor w = normals({kK, kN}, 11);
   w.set(5 * kN + 3, test::kNan);
@@ -220,7 +220,7 @@ TEST_CASE("lossy forms: what is not finite spoils its column and no other; the s
   }
 }
 
-TEST_CASE("lossy forms: a policy that is none is refused") {
+TEST_CASE("lossy layouts: a policy that is none is refused") {
   CHECK(
       test::contains(test::error_text([] { PrecisionPolicy::with_matmul_precision(static_cast<MatmulPrecision>(7)); }),
                      "7 is no Products"));

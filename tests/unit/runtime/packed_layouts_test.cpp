@@ -51,7 +51,7 @@ CompiledGraph check_runs(const Graph& g, const NamedTensors& params, const Named
   return f;
 }
 
-TEST_CASE("forms: text and back, and what is no form") {
+TEST_CASE("packed layouts: text and back, and what is no form") {
   for (const PackedLayout& f :
        {PackedLayout{}, PackedLayout{"panels", {48, 16, 1, 1}, 4096}, PackedLayout{"rows", {}, 0, 12, false}})
     CHECK(parse_packed_layout(packed_layout_text(f)) == f);
@@ -66,7 +66,7 @@ TEST_CASE("forms: text and back, and what is no form") {
                        "malformed packed layout 'panels('"));
 }
 
-TEST_CASE("forms: a weight in half precision stays so, whatever lies between it and the product") {
+TEST_CASE("packed layouts: a weight in half precision stays so, whatever lies between it and the product") {
   for (const DType stored : {DType::BF16, DType::F16}) {
     CAPTURE(dtype_name(stored));
     Graph g("half");
@@ -86,7 +86,7 @@ TEST_CASE("forms: a weight in half precision stays so, whatever lies between it 
   }
 }
 
-TEST_CASE("forms: parts of one weight are read where they lie, and the weight is not kept beside them") {
+TEST_CASE("packed layouts: parts of one weight are read where they lie, and the weight is not kept beside them") {
   constexpr std::int64_t kD = 64;
   Graph g("qkv");
   Expr w = g.param("qkv", Shape({3 * kD, kD}, DType::F32));
@@ -108,7 +108,7 @@ TEST_CASE("forms: parts of one weight are read where they lie, and the weight is
   for (std::size_t o = 0; o < 3; ++o) CHECK(got[o].identical(want[o]));  // sums of multiples of 1/64: exact
 }
 
-TEST_CASE("forms: rows of a tied embedding are read from the product's form") {
+TEST_CASE("packed layouts: rows of a tied embedding are read from the matmul's packed layout") {
   for (const DType stored : {DType::F32, DType::BF16}) {
     CAPTURE(dtype_name(stored));
     constexpr std::int64_t kVocabulary = 100, kD = 48;
@@ -125,7 +125,7 @@ TEST_CASE("forms: rows of a tied embedding are read from the product's form") {
   }
 }
 
-TEST_CASE("forms: a checkpoint in another dtype than the param's goes into the form without a widened copy") {
+TEST_CASE("packed layouts: a checkpoint in another dtype than the param's goes into the form without a widened copy") {
   Graph g("declared");
   g.set_outputs({g.matmul(g.input("x", Shape({2, 64}, DType::F32)), g.param("w", Shape({64, 96}, DType::F32)))});
   for (const DType given : {DType::BF16, DType::F16, DType::F64}) {

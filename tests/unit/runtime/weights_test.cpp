@@ -180,7 +180,7 @@ TEST_CASE("a clone of a half set program does not see what the other half become
         evaluate(g, {{"x", v.at("x")}, {"w1", v.at("w1")}, {"w2", tensor({32, 40}, 3)}})[1].to_f32());
 }
 
-TEST_CASE("a weight that a kernel also reads as it is stays beside its packed form") {
+TEST_CASE("a weight that a kernel also reads as it is stays beside its packed layout") {
   Graph g("tied");
   Expr ids = g.input("ids", {{3}, DType::I32});
   Expr w = g.param("w", f32({48, 32}));
@@ -225,7 +225,7 @@ TEST_CASE("values computed from weights follow each weight that is set alone") {
 }
 
 // The first shape packs the whole weight, a later one reads a part of it: the values are unpacked.
-TEST_CASE("a shape that needs another form of a weight finds its values") {
+TEST_CASE("a shape that needs another packed layout of a weight finds its values") {
   for (bool transposed : {false, true}) {
     CAPTURE(transposed);
     auto build = [&](Dim n) {
@@ -296,7 +296,7 @@ TEST_CASE("bytes that lie at odd addresses are taken too") {
   CHECK(f.run({{"x", values(16, 2)}})[0] == expected(product(1, 16, 16), {{"x", tensor({1, 16}, 2)}, {"w", w}}));
 }
 
-TEST_CASE("a mutable weight keeps its own layout: no packed form, and each new value counts at once") {
+TEST_CASE("a mutable weight keeps its own layout: no packed layout, and each new value counts at once") {
   auto build = [](ParamMode mode) {
     Graph g("adapter");
     Expr x = g.input("x", f32({3, 64}));

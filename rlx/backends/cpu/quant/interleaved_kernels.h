@@ -98,7 +98,7 @@ struct InterleavedGemm {
 
 /// How such a GEMM is split into chunks. An element is one chain over the groups in the order of k in every plan.
 struct InterleavedPlan {
-  std::int64_t chunks = 0;  // chunk = row chunk * strip_chunks + chunk of panels
+  std::int64_t chunks = 0;  // chunk = row chunk * panel_chunks + chunk of panels
   std::int64_t panels = 0, panels_per_chunk = 0, panel_chunks = 0;
   std::int64_t blocks = 0, blocks_per_chunk = 0;  // of rows, one register tile each
   std::int64_t quantize_chunks = 0, blocks_per_quantize = 0;
