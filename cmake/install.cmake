@@ -3,7 +3,7 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/rlx")
 
-set(rlx_installed rlx_core)
+set(rlx_installed rlx_core rlx_report)
 set(RLX_HAS_MODELS OFF)
 get_target_property(models_type rlx_models TYPE)
 if(NOT models_type STREQUAL "INTERFACE_LIBRARY")

@@ -1,6 +1,6 @@
-# Modules (folders of rlx/), what each may include, and the two libraries they are gathered into.
+# Modules (folders of rlx/), what each may include, and the libraries they are gathered into.
 
-# rlx_module(NAME [INTERNAL] [SMALL] [LIBRARY core|models] [DEPENDS a b ...] [INTERNAL_HEADERS x.h folder ...])
+# rlx_module(NAME [INTERNAL] [SMALL] [LIBRARY core|report|models|testing] [DEPENDS a b ...] [INTERNAL_HEADERS x.h folder ...])
 # Adds rlx/NAME/*.cpp to a library and declares which modules it may include; a folder without sources is allowed.
 # SMALL: much code, each piece of which runs once a graph or a file; release builds optimise it for size.
 # "a DEPENDS b" permits b and whatever b may include. The headers are installed unless INTERNAL is given, but for those
@@ -65,7 +65,7 @@ function(rlx_module name)
   endif()
 endfunction()
 
-# rlx_add_sources(core|models SMALL sources...): SMALL is true for those that release builds optimise for size.
+# rlx_add_sources(LIBRARY SMALL sources...): SMALL is true for those that release builds optimise for size.
 function(rlx_add_sources library small)
   set_property(GLOBAL APPEND PROPERTY rlx_sources_${library} ${ARGN})
   if(small AND CMAKE_BUILD_TYPE STREQUAL "Release")
@@ -136,7 +136,7 @@ function(rlx_group_target target)
   rlx_group_by_module(${ARGN})
 endfunction()
 
-# rlx_small_objects(core|models): objects of the library's SMALL modules, under options of their own: those of a source
+# rlx_small_objects(core|report|models): objects of the library's SMALL modules, under options of their own: those of a source
 # would take it out of its group.
 function(rlx_small_objects name)
   get_property(sources GLOBAL PROPERTY rlx_small_${name})
@@ -212,7 +212,7 @@ function(rlx_kernel_objects name)
   endif()
 endfunction()
 
-# rlx_library(core|models): turns what the modules gathered into the target rlx::core or rlx::models.
+# rlx_library(core|report|models): turns what the modules gathered into the target rlx::core, rlx::report or rlx::models.
 function(rlx_library name)
   get_property(sources GLOBAL PROPERTY rlx_sources_${name})
   get_property(headers GLOBAL PROPERTY rlx_headers_${name})
@@ -247,6 +247,10 @@ function(rlx_library name)
   if(name STREQUAL "core")
     rlx_require(xxhash)
     target_link_libraries(rlx_core PRIVATE Threads::Threads ${CMAKE_DL_LIBS} $<BUILD_INTERFACE:rlx_system::xxhash>)
+  elseif(name STREQUAL "report")
+    target_link_libraries(rlx_report PUBLIC rlx::core)
+    # Programs of the last release call inspect_html with rlx::core alone.
+    target_link_libraries(rlx_core INTERFACE rlx_report)
   else()
     rlx_require(simdjson utf8proc pcre2 zlib)
     set(libraries rlx_system::simdjson rlx_system::utf8proc rlx_system::pcre2 rlx_system::zlib Threads::Threads)
@@ -282,7 +286,8 @@ function(rlx_add_moved_headers)
   target_sources(rlx_core PUBLIC FILE_SET moved TYPE HEADERS BASE_DIRS "${folder}" FILES ${headers})
 endfunction()
 
-# rlx_embed_report(): the files of rlx/report/assets as texts of the core library; the scripts in the order of their names.
+# rlx_embed_report(): the files of rlx/report/assets as texts of its library; the scripts in the
+# order of their names.
 function(rlx_embed_report)
   set(assets "${PROJECT_SOURCE_DIR}/rlx/report/assets")
   set(output "${PROJECT_BINARY_DIR}/generated/report_assets.cpp")
@@ -294,13 +299,13 @@ function(rlx_embed_report)
       -P "${PROJECT_SOURCE_DIR}/cmake/embed_report.cmake"
     DEPENDS ${files} "${assets}/report.css" "${assets}/report.html" "${PROJECT_SOURCE_DIR}/cmake/embed_report.cmake"
     COMMENT "rlx/report/assets" VERBATIM)
-  set_property(GLOBAL APPEND PROPERTY rlx_sources_core "${output}")
+  set_property(GLOBAL APPEND PROPERTY rlx_sources_report "${output}")
 endfunction()
 
 # Writes the paths of all installed headers below rlx/, one a line, for the test that looks for misuse of each function.
 function(rlx_write_public_headers path)
   set(lines "")
-  foreach(library core models testing)
+  foreach(library core report models testing)
     get_property(headers GLOBAL PROPERTY rlx_headers_${library})
     foreach(header IN LISTS headers)
       file(RELATIVE_PATH header "${PROJECT_SOURCE_DIR}" "${header}")
