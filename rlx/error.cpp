@@ -38,7 +38,8 @@ Error::Error(ErrorCode code, std::string message, std::string hint)
 
 namespace detail {
 void throw_no_enumerator(std::string_view type, std::int64_t value) {
-  throw Error(ErrorCode::InvalidArgument, concat_text(value, " is not a ", type), "use an enumerator of this type");
+  throw Error(ErrorCode::InvalidArgument, concat_text(value, " is not a value of ", type),
+              "use an enumerator of this type");
 }
 void throw_no_index(std::string_view what, std::int64_t index, std::size_t count) {
   throw Error(ErrorCode::InvalidArgument, concat_text("there is no ", what, " ", index, "; their number is ", count),

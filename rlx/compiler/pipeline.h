@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "rlx/base/old_name.h"
 #include "rlx/compiler/legalize.h"
 #include "rlx/compiler/mesh.h"
 #include "rlx/compiler/precision.h"
@@ -43,9 +44,6 @@ struct Placement {
   DeviceId device;
 };
 
-// The last field of CompileOptions is a name of the last release: using it warns, copying the struct does not.
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 /// Options of one compile. New options are fields here, never new entry points.
 struct CompileOptions {
   std::optional<FusionPolicy> policy;  // how HIR blocks are lowered; none: the policy of their module
@@ -72,13 +70,12 @@ struct CompileOptions {
   std::shared_ptr<ChunkAudit> chunk_audit;     // BackendOptions::chunk_audit
   std::shared_ptr<Trace> trace{};  // records compile and runs (base/trace.h); none: the session's, RLX_TRACE
   bool verbose = false;            // a session prints both reports of each compile to the standard error
-  [[deprecated("now packed_weight_cache")]] std::shared_ptr<PackedWeightCache> form_cache{};
+  OldName<std::shared_ptr<PackedWeightCache>> form_cache{};  // now packed_weight_cache
   /// `packed_weight_cache`, or the value of its deprecated name.
   const std::shared_ptr<PackedWeightCache>& weight_cache() const {
-    return packed_weight_cache ? packed_weight_cache : form_cache;
+    return form_cache.value() ? *form_cache.value() : packed_weight_cache;
   }
 };
-#pragma GCC diagnostic pop
 
 /// The graph at one stage of the pipeline.
 struct PipelineStage {

@@ -3,9 +3,9 @@
 
 #include <array>
 #include <cstdint>
-#include <optional>
 #include <string_view>
 
+#include "rlx/base/old_name.h"
 #include "rlx/ir/graph.h"
 #include "rlx/ir/op_facts.h"
 #include "rlx/ir/packed_layout.h"
@@ -23,9 +23,6 @@ PrecisionCategory precision_category(OpKind kind);
 /// Whether the values of weights with a lossy packed layout stay available: in their file, else in memory.
 enum class KeepValues : std::uint8_t { Yes, No };
 
-// `products` is a deprecated name of the last release: using it warns, copying the struct does not.
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 /// One float dtype per category. Inputs, params and outputs keep their declared dtype, so the boundary is always F32.
 struct PrecisionPolicy {
   std::array<DType, kNumPrecisionCategories> dtypes{DType::F32, DType::F32, DType::F32, DType::F32};
@@ -44,7 +41,7 @@ struct PrecisionPolicy {
   MatmulPrecision matmul_precision = MatmulPrecision::Exact;
   /// No: the values of such weights are freed once they are prepacked, and reading them is an error.
   KeepValues keep_values = KeepValues::Yes;
-  [[deprecated("now matmul_precision")]] std::optional<MatmulPrecision> products{};
+  OldName<MatmulPrecision> products{};  // now matmul_precision
 
   /// F32 for Stated.
   DType of(PrecisionCategory c) const {
@@ -71,10 +68,9 @@ struct PrecisionPolicy {
     return with_matmul_precision(precision);
   }
   /// `matmul_precision`, or the value of its deprecated name.
-  MatmulPrecision of_matmuls() const { return products.value_or(matmul_precision); }
+  MatmulPrecision of_matmuls() const { return products.value().value_or(matmul_precision); }
   friend bool operator==(const PrecisionPolicy&, const PrecisionPolicy&) = default;
 };
-#pragma GCC diagnostic pop
 
 /// Rewrites F32 values to the policy's dtypes, with casts between categories. Integers, Bool, F64 and complex values,
 /// indices, masks and ops that state their own dtypes (Cast) are unchanged. exp, log, pow and similar functions stay in

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "rlx/base/old_name.h"
 #include "rlx/ir/op_kind.h"
 #include "rlx/ir/value.h"
 #include "rlx/tensor/block_schemes.h"
@@ -59,8 +60,9 @@ struct LoopStep {
 struct LoopResult {
   ExprList carries, ys;
   Expr iterations{};
-  [[deprecated("now iterations")]] Expr trips = iterations;
+  [[deprecated("now iterations")]] Expr trips{};
 };
+#pragma GCC diagnostic pop
 
 /// Builds a body on graph `body`. `operands` are the Inputs of the body, one for each operand. Values of the enclosing
 /// graphs may be used directly: they become operands too.
@@ -80,17 +82,16 @@ struct WhileOptions {
   std::optional<std::int64_t> max_iterations{};  // required for ys and for reverse mode
   bool truncate_ys = false;  // ys have only the rows of iterations that ran: their extent is a symbol
   std::string name = "while";
-  [[deprecated("now max_iterations")]] std::optional<std::int64_t> max_trips{};
-  [[deprecated("now truncate_ys")]] bool cut_ys = false;
+  OldName<std::int64_t> max_trips{};  // now max_iterations
+  OldName<bool> cut_ys{};             // now truncate_ys
   /// These options with the values of deprecated names under the new names.
   WhileOptions with_new_names() const {
     WhileOptions o = *this;
-    if (!o.max_iterations) o.max_iterations = max_trips;
-    o.truncate_ys = o.truncate_ys || cut_ys;
+    if (max_trips.value()) o.max_iterations = max_trips.value();
+    o.truncate_ys = cut_ys.value().value_or(truncate_ys);
     return o;
   }
 };
-#pragma GCC diagnostic pop
 /// A function with custom derivatives, each of which is optional. Only floating and complex values have tangents and
 /// cotangents.
 struct CustomFn {

@@ -181,7 +181,7 @@ template <class E>
 constexpr std::string_view enum_name(E value) {
   const auto i = static_cast<std::size_t>(value);
   if (i >= std::size(EnumNames<E>::values))
-    detail::throw_no_enumerator("attribute value", static_cast<std::int64_t>(value));
+    detail::throw_no_enumerator("the attribute's type", static_cast<std::int64_t>(value));
   return EnumNames<E>::values[i];
 }
 inline constexpr int kNumActivationKinds = static_cast<int>(std::size(EnumNames<ActivationKind>::values));

@@ -9,13 +9,13 @@
 
 namespace rlx {
 
-std::string_view matmul_precision_name(MatmulPrecision products) {
-  switch (products) {
+std::string_view matmul_precision_name(MatmulPrecision precision) {
+  switch (precision) {
     case MatmulPrecision::Exact: return "exact";
     case MatmulPrecision::BF16: return "bf16";
     case MatmulPrecision::Int8: return "int8";
   }
-  detail::throw_no_enumerator("Products", static_cast<std::int64_t>(products));
+  detail::throw_no_enumerator("MatmulPrecision", static_cast<std::int64_t>(precision));
 }
 
 std::string packed_layout_text(const PackedLayout& layout) {

@@ -386,16 +386,16 @@ DecoderModel::~DecoderModel() = default;
 DecoderModel::DecoderModel(DecoderModel&&) noexcept = default;
 DecoderModel& DecoderModel::operator=(DecoderModel&&) noexcept = default;
 
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 DecoderOptions DecoderOptions::with_new_names() const {
   DecoderOptions o = *this;
-  if (products) o.matmul_precision = *std::exchange(o.products, std::nullopt);
-  if (!forms.empty()) o.packed_weights = std::exchange(o.forms, {});
-  if (std::exchange(o.verify_forms, false)) o.verify_packed_weights = true;
+  o.matmul_precision = products.value().value_or(matmul_precision);
+  o.packed_weights = forms.value().value_or(packed_weights);
+  o.verify_packed_weights = verify_forms.value().value_or(verify_packed_weights);
+  o.products = {};
+  o.forms = {};
+  o.verify_forms = {};
   return o;
 }
-#pragma GCC diagnostic pop
 
 DecoderModel::Impl& DecoderModel::impl() const {
   if (!impl_)

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "rlx/base/old_name.h"
 #include "rlx/ir/packed_layout.h"
 #include "rlx/ir/serial/fingerprint.h"
 #include "rlx/models/adapter.h"
@@ -27,10 +28,6 @@ class PackedWeightFiles;
 /// depend on the placement of tokens in pages.
 inline constexpr std::int64_t kEnginePage = 64;
 
-// The last fields of DecoderOptions are deprecated names of the last release: using them warns, copying the struct does
-// not.
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 struct DecoderOptions {
   std::int64_t context = 0;                   // maximum tokens of a sequence; 0: the model's own limit, at most 4096
   std::int64_t sequences = 1;                 // sequences with a cache at the same time
@@ -47,13 +44,12 @@ struct DecoderOptions {
   std::string packed_weights{};            // a folder of saved packed weights, which later starts map
   bool verify_packed_weights = false;      // saved packed weights are read and their checksums compared before use
   std::vector<AdapterOptions> adapters{};  // requests select one of them or none
-  [[deprecated("now matmul_precision")]] std::optional<MatmulPrecision> products{};
-  [[deprecated("now packed_weights")]] std::string forms{};
-  [[deprecated("now verify_packed_weights")]] bool verify_forms = false;
+  OldName<MatmulPrecision> products{};     // now matmul_precision
+  OldName<std::string> forms{};            // now packed_weights
+  OldName<bool> verify_forms{};            // now verify_packed_weights
   /// These options with the values of deprecated names under the new names.
   DecoderOptions with_new_names() const;
 };
-#pragma GCC diagnostic pop
 
 /// Which of the new tokens get logits.
 enum class LogitRows : std::uint8_t {

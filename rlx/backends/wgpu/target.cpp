@@ -50,7 +50,8 @@ class WgpuTarget final : public EntryTarget<codegen::KernelEntry> {
       if (is_large(g.shape(n.inputs[i])) && !reads_encoded(g, id, static_cast<int>(i)))
         return "an operand has more bytes than a kernel of the device can bind";
     for (const Shape& s : n.shapes)
-      if (is_large(s) && !is_quantized_alone(g, id)) return "a result has more bytes than a kernel of the device can bind";
+      if (is_large(s) && !is_quantized_alone(g, id))
+        return "a result has more bytes than a kernel of the device can bind";
     const codegen::KernelEntry* row = entries_.find(g, id);
     if (row && row->steps && known().limits_loop_length)
       if (const Dim steps = row->steps(g, id, dialect_of(kind_)); steps.is_static() && steps.value() > kMostSteps)

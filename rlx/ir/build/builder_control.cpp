@@ -152,6 +152,14 @@ ExprList call_of(Graph& g, std::string name, const ExprList& operands, const Bod
   return results_of(first, 0, draft->outputs.size());
 }
 
+// The number of iterations also by its name of the last release.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+LoopResult loop_result(ExprList carries, ExprList ys, const Expr& iterations) {
+  return {std::move(carries), std::move(ys), iterations, iterations};
+}
+#pragma GCC diagnostic pop
+
 }  // namespace
 
 namespace {
@@ -279,7 +287,7 @@ LoopResult Builder::scan(const ExprList& init, const ExprList& xs, const ScanFn&
   op.checkpoint = options.checkpoint;
   op.body = close(*draft, captures.values(), true, loc);
   const Expr first = add_op(g, std::move(op), {&captures.values(), &start_values, &stacks}, loc);
-  return {results_of(first, 0, init.size()), results_of(first, init.size(), step.ys.size())};
+  return loop_result(results_of(first, 0, init.size()), results_of(first, init.size(), step.ys.size()), {});
 }
 
 LoopResult Builder::while_loop(const ExprList& init, const ConditionFn& condition, const WhileFn& body,
@@ -306,8 +314,8 @@ LoopResult Builder::while_loop(const ExprList& init, const ConditionFn& conditio
   op.body = close(*draft, captures.values(), true, loc);
   const Expr first = add_op(g, std::move(op), {&captures.values(), &start_values}, loc);
   const std::size_t outputs = init.size() + step.ys.size();
-  LoopResult result{results_of(first, 0, init.size()), results_of(first, init.size(), step.ys.size()),
-                    first.result(static_cast<std::uint32_t>(outputs))};
+  LoopResult result = loop_result(results_of(first, 0, init.size()), results_of(first, init.size(), step.ys.size()),
+                                  first.result(static_cast<std::uint32_t>(outputs)));
   if (!options.truncate_ys || result.ys.empty()) return result;
   const Dim iterations = g.value_dim(Operand(result.iterations, loc), *options.max_iterations);  // ys require it
   for (Expr& y : result.ys) y = g.narrow(Operand(y, loc), 0, 0, iterations);

@@ -360,7 +360,7 @@ TEST_CASE("misuse: indices, groups and random numbers") {
   REFUSED("differ in batch axis 0", g.gather_nd(x, g.input("five", Shape({5, 1}, DType::I32)), 1));
   REFUSED("must index 1 to 2 axes", g.scatter_nd(x, g.scalar(0, DType::I32), x));
   REFUSED("ids must be i32", g.grouped_dot(x, g.input("w", Shape({4, 3, 2}, DType::F32)), x));
-  REFUSED("groups must be at least 1, got -2", g.grouped_dot_contract(x, x, i, -2));
+  REFUSED("groups must not be negative, got -2", g.grouped_dot_contract(x, x, i, -2));
   REFUSED("not i8", g.rng_bits(key, {3}, DType::I8));
   REFUSED("the key must be u32", g.rng_split(x));
   REFUSED("data must be an integer", g.rng_fold_in(key, x));
@@ -390,7 +390,7 @@ TEST_CASE("misuse: builders of collectives") {
   const Expr x = g.input("x", Shape({4, 6}, DType::F32)), flags = g.input("flags", Shape({2}, DType::Bool));
   REFUSED("mesh_axes is \"\"", g.axis_index("", 1));
   REFUSED("mesh_axes is \"a,\"", g.all_reduce(x, ReduceKind::Sum, "a,", 1));
-  REFUSED("runs on 0 ranks", g.all_reduce(x, ReduceKind::Sum, "a", 0));
+  REFUSED("number of ranks must be at least 1, got 0", g.all_reduce(x, ReduceKind::Sum, "a", 0));
   REFUSED("cannot reduce bool", g.all_reduce(flags, ReduceKind::Sum, "a", 1));
   REFUSED("takes (x...)", g.all_reduce_each(ExprList{}, ReduceKind::Sum, "a", 1));
   REFUSED("x must be a value of a graph", g.all_reduce(1.0, ReduceKind::Sum, "a", 2));
@@ -434,11 +434,11 @@ TEST_CASE("misuse: quantised values") {
   REFUSED("needs an axis", g.dequantize(q, s, ops::Dequantize{QuantScheme::Affine, {}, 4, {}, DType::F32, {}}));
   REFUSED("codes of q8_0 must be u8", g.dequantize(q, QuantScheme::Q8_0));
   REFUSED("must be u8", g.dequantize(s, QuantScheme::Q8_0));
-  REFUSED("takes 18 bytes for each 32", g.dequantize(b, QuantScheme::Q4_0));
+  REFUSED("needs 18 bytes for each 32", g.dequantize(b, QuantScheme::Q4_0));
   REFUSED("99", g.dequantize(b, static_cast<QuantScheme>(99)));
   REFUSED("the result must be float", g.dequantize(b, QuantScheme::Q8_0, DType::I8));
   REFUSED("x must be float", g.dynamic_quantize(q));
-  REFUSED("not f32", g.dynamic_quantize(x, ops::DynamicQuantize{QuantScheme::Affine, {}, 0, DType::F32, true}));
+  REFUSED("got f32", g.dynamic_quantize(x, ops::DynamicQuantize{QuantScheme::Affine, {}, 0, DType::F32, true}));
   REFUSED("exclude the operand 'scale'", g.fake_quantize(x, {}, s));
   REFUSED("axis 7", g.fake_quantize(x, ops::FakeQuantize{8, 7}));
   REFUSED("bits must be in [2, 8]", g.fake_quantize(x, ops::FakeQuantize{1}));

@@ -27,7 +27,7 @@ TEST_CASE("misuse: convolutions") {
   CHECK(contains(refused([&] { nn::conv_transpose3d(x, w); }), "5 axes"));
   CHECK(contains(refused([&] { nn::depthwise_conv1d(line, w); }), "needs x [B, S, C] and w [K, C]"));
   CHECK(contains(refused([&] { nn::depthwise_conv1d(line, g.t(taps)); }), "has 4 channels"));
-  CHECK(contains(refused([&] { nn::im2col(x, {3}); }), "1 extents for 2 axes"));
+  CHECK(contains(refused([&] { nn::im2col(x, {3}); }), "1 extents for 2 spatial axes"));
   CHECK(contains(refused([&] { nn::im2col(x, {3, 0}); }), "window holds 0"));
   const Expr symbolic = g.input("s", Shape({Dim(1), Dim(4), g.symbol("h"), Dim(6)}, DType::F32));
   CHECK(contains(refused([&] { nn::conv2d(symbolic, w, {.strides = {2}, .padding = nn::ConvPadding::same()}); }),

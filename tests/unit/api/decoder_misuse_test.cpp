@@ -206,13 +206,13 @@ TEST_CASE("misuse: pages of windows") {
   REFUSED("cannot take 1 tokens at position 5", reserve(0, 5, 1));
   REFUSED("needs 1 more of its 5 pages", reserve(0, 0, 24));
   reserve(0, 0, 18);
-  REFUSED("not 20", w.slot(0, 20));
+  REFUSED("not token 20", w.slot(0, 20));
   REFUSED("of 32 tokens, so it cannot take", reserve(0, 18, 15));
   REFUSED("cannot start from shared pages", w.adopt(0, 0, 0, {}));
   REFUSED("cannot continue 8 tokens", w.adopt(1, 8, 2, {}));
   REFUSED("page 9", w.adopt(1, 8, 1, std::vector<PageId>{9}));
   REFUSED("cannot start with 33", w.begin(1, 33));
-  REFUSED("from 6 on", w.begin(1, 8, 6));
+  REFUSED("begin at token 6 on", w.begin(1, 8, 6));
   const PageId last = w.table(0).back();
   w.pool().retain(last);
   REFUSED("is shared", reserve(0, 18, 1));
@@ -222,7 +222,7 @@ TEST_CASE("misuse: pages of windows") {
   CHECK(w.first(1) == 1);
   CHECK(w.shortest(0) == 11);
   REFUSED("it cannot be truncated to 10, only to 0 or to at least 11", w.truncate(0, 10));
-  REFUSED("not 7", w.slot(0, 7));
+  REFUSED("not token 7", w.slot(0, 7));
   w.truncate(0, 11);
   w.truncate(0, 0);
   CHECK(w.table(0).empty());
@@ -325,7 +325,7 @@ TEST_CASE("misuse: engines") {
   CHECK(e.idle());
   CHECK(e.step().empty());
   REFUSED("the KV cache cannot have the type", set_cache_type(o, "f8"));
-  REFUSED("products", matmul_precision_named("int3", "model.gguf"));
+  REFUSED("matmul precision", matmul_precision_named("int3", "model.gguf"));
   (void)e.idle_model().forward(three);
   options.sampling.top_p = 1;
   REFUSED("tokens", e.submit(three, options));

@@ -80,7 +80,7 @@ TEST_CASE("misuse: pages and batches") {
   CHECK(contains(error_text([&] { (void)pool.release(page); }), "page 0 is free"));
   CHECK(contains(error_text([] { (void)KvPagePool::page_bytes(-1, 1, 1, 1, DType::F32); }), "-1 tokens"));
   CHECK(contains(error_text([] { (void)KvPagePool::page_bytes(1LL << 40, 1 << 20, 1 << 20, 1, DType::F32); }),
-                 "counted"));
+                 "overflow 64 bits"));
   KvBlockTable table(4);
   CHECK(contains(error_text([&] { (void)table.slot(0); }), "token 0"));
   CHECK(contains(error_text([&] { table.replace(pool, 0, 0); }), "page of a sequence"));

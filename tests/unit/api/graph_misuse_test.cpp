@@ -281,10 +281,10 @@ TEST_CASE("misuse: numbered values") {
 }
 
 TEST_CASE("misuse: ops and their attributes") {
-  REFUSED("999 is no OpKind", op_def(kNoKind));
-  REFUSED("999 is no OpKind", make_default_op(kNoKind));
-  REFUSED("999 is no OpKind", default_op(kNoKind));
-  REFUSED("999 is no OpKind", attr_fields(kNoKind));
+  REFUSED("999 is not a value of OpKind", op_def(kNoKind));
+  REFUSED("999 is not a value of OpKind", make_default_op(kNoKind));
+  REFUSED("999 is not a value of OpKind", default_op(kNoKind));
+  REFUSED("999 is not a value of OpKind", attr_fields(kNoKind));
   REFUSED("the op has no attributes", OpBox(OpKind::Activation, nullptr));
   OpBox taken(ops::Activation{ActivationKind::Relu});
   const OpBox taker = std::move(taken);
@@ -296,7 +296,7 @@ TEST_CASE("misuse: ops and their attributes") {
   CHECK(relu.get_if<ops::MatMul>() == nullptr);
   CHECK_FALSE(relu.is<ops::MatMul>());
   CHECK(op_text_name(wild) == "activation");
-  REFUSED("200 is no attribute value", enum_name(static_cast<ActivationKind>(200)));
+  REFUSED("200 is not a value of the attribute's type", enum_name(static_cast<ActivationKind>(200)));
   CHECK_FALSE(same_op(relu, wild));
   CHECK_FALSE(same_attr(AttrValue(), AttrValue(1.0)));
   CHECK(print_attrs(relu).empty());
@@ -306,16 +306,16 @@ TEST_CASE("misuse: ops and their attributes") {
   CHECK_FALSE(find_op(std::string(100000, 'x')).has_value());
   CHECK_FALSE(runs_per_element(OpKind::MatMul));
   CHECK_FALSE(op_def(relu).is_leaf());
-  REFUSED("999 is no OpKind", is_named_leaf(kNoKind));
-  REFUSED("200 is no ActivationKind", function_row(static_cast<ActivationKind>(200)));
-  REFUSED("200 is no BinaryKind", binary_row(static_cast<BinaryKind>(200)));
-  REFUSED("200 is no ActivationKind", function_params(wild.as<ops::Activation>()));
-  REFUSED("200 is no ActivationKind", has_own_params(wild.as<ops::Activation>()));
+  REFUSED("999 is not a value of OpKind", is_named_leaf(kNoKind));
+  REFUSED("200 is not a value of ActivationKind", function_row(static_cast<ActivationKind>(200)));
+  REFUSED("200 is not a value of BinaryKind", binary_row(static_cast<BinaryKind>(200)));
+  REFUSED("200 is not a value of ActivationKind", function_params(wild.as<ops::Activation>()));
+  REFUSED("200 is not a value of ActivationKind", has_own_params(wild.as<ops::Activation>()));
   OpSet set;
-  REFUSED("999 is no OpKind", set.add(kNoKind));
-  REFUSED("999 is no OpKind", set.remove(kNoKind));
-  REFUSED("999 is no OpKind", set.has(kNoKind));
-  REFUSED("999 is no OpKind", OpSet({kNoKind}));
+  REFUSED("999 is not a value of OpKind", set.add(kNoKind));
+  REFUSED("999 is not a value of OpKind", set.remove(kNoKind));
+  REFUSED("999 is not a value of OpKind", set.has(kNoKind));
+  REFUSED("999 is not a value of OpKind", OpSet({kNoKind}));
   REFUSED("has no value", OpSet::everything().refuses(small(), kFar));
   REFUSED("has no value", OpSet::everything().claims(small(), kFar));
 }

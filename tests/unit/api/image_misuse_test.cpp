@@ -28,7 +28,11 @@ TEST_CASE("misuse: functions of images") {
   refused([&] { return nn::max_pool(x, {.window = {0}}); }, "window 0 is below 1");
   refused([&] { return nn::max_pool(x, {.window = {2}, .strides = {0}}); }, "strides 0 is below 1");
   refused([&] { return nn::max_pool(x, {.window = {2}, .low = {-1}}); }, "low -1 is below 0");
-  refused([&] { return nn::max_pool(x, {.window = {2, 2}, .strides = {1, 1, 1}}); }, "window has 2 entries for 3 axes");
+  refused(
+      [&] {
+        return nn::max_pool(x, {.window = {2, 2}, .strides = {1, 1, 1}});
+      },
+      "window has 2 entries for 3 spatial axes");
   refused([&] { return nn::max_pool(v, {.window = {2}}); }, "no spatial axes");
   refused([&] { return nn::max_pool(1.0, {.window = {2}}); }, "x must be a value of a graph");
   refused([&] { return nn::avg_pool(i, {.window = {2}}); }, "must be float or complex");

@@ -362,7 +362,7 @@ TEST_CASE("misuse: tokenisers") {
 }
 
 TEST_CASE("misuse: configurations of models") {
-  REFUSED("0 heads", BertConfig().head_dim());
+  REFUSED("num_heads must be at least 1, got 0", BertConfig().head_dim());
   REFUSED("", build_sentence_encoder(BertConfig()));
   BertConfig c;
   c.hidden_size = 4, c.num_layers = 1, c.num_heads = 3, c.intermediate_size = 3, c.vocab_size = 8, c.max_positions = 6,
@@ -519,7 +519,7 @@ TEST_CASE("misuse: sentence encoders") {
   REFUSED("no weights were given", load_checkpoint(f, nullptr, "p"));
   REFUSED("p: ", load_checkpoint(f, open_checkpoint(weights_path(model.path())), "p"));
   const float two[2] = {1, 2};
-  REFUSED("2 and 0 elements", cosine_similarity(two, {}));
+  REFUSED("different lengths, 2 and 0", cosine_similarity(two, {}));
   CHECK(cosine_similarity({}, {}) == 0);
 }
 

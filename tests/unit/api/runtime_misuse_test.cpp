@@ -273,8 +273,8 @@ TEST_CASE("misuse: models as functions") {
   REFUSED("returns no outputs", nothing.build_graph());
   REFUSED("returns no outputs", nothing.compiled());
   REFUSED("returns no outputs", nothing.operator()({}));
-  REFUSED("77 is no Device", nothing.compiled({.device = kNoDevice}));
-  REFUSED("77 is no Precision", nothing.compiled({.precision = static_cast<Precision>(77)}));
+  REFUSED("77 is not a value of Device", nothing.compiled({.device = kNoDevice}));
+  REFUSED("77 is not a value of Precision", nothing.compiled({.precision = static_cast<Precision>(77)}));
   REFUSED("null pointer", nothing.load_params(nullptr));
   const ModelFunction one("one",
                           [](Graph& g) { return std::vector<Expr>{g.input("x", Shape({1}, DType::F32)) + 1.0}; });
@@ -290,15 +290,15 @@ TEST_CASE("misuse: models as functions") {
 }
 
 TEST_CASE("misuse: sessions") {
-  REFUSED("77 is no Device", Session(kNoDevice));
-  REFUSED("77 is no Device", Session::try_new(kNoDevice).value());
+  REFUSED("77 is not a value of Device", Session(kNoDevice));
+  REFUSED("77 is not a value of Device", Session::try_new(kNoDevice).value());
   REFUSED("is not available", Session(Device::Mlx));
   REFUSED("no backend ''", Session::on_backend(""));
   REFUSED("no backend", Session::on_backend(std::string(100000, 'x')));
   Session s;
   REFUSED("threads", s.with_threads(-1));
   REFUSED("threads", s.with_threads(std::numeric_limits<int>::max()));
-  REFUSED("77 is no Precision", s.with_precision(static_cast<Precision>(77)));
+  REFUSED("77 is not a value of Precision", s.with_precision(static_cast<Precision>(77)));
   REFUSED("not f64", s.with_policy(PrecisionPolicy{{DType::F64, DType::F32, DType::F32, DType::F32}}));
   REFUSED("77 is not a DType", s.with_policy(PrecisionPolicy{{kNoDType, DType::F32, DType::F32, DType::F32}}));
   CHECK(s.precision() == Precision::F32);
@@ -318,27 +318,27 @@ TEST_CASE("misuse: sessions") {
 
 TEST_CASE("misuse: devices and backends") {
   const Graph g = program();
-  REFUSED("77 is no Device", device_info(kNoDevice));
-  REFUSED("77 is no Device", full_name(kNoDevice));
-  REFUSED("77 is no Device", drain_device(kNoDevice));
-  REFUSED("77 is no Device", backend_for(kNoDevice));
-  REFUSED("77 is no Device", register_backend(kNoDevice, nullptr));
-  REFUSED("77 is no Device", fastest_among(std::vector<Device>{kNoDevice, Device::Cpu}));
-  REFUSED("77 is no Device", legalize_graph_for_device(g, kNoDevice));
-  REFUSED("77 is no Device", legalize_graph_for_device_with_options(g, kNoDevice, {}));
-  REFUSED("77 is no Device", dispatch_report_for_device(g, kNoDevice));
-  REFUSED("77 is no Device", dispatch_report_for_device_with_options(g, kNoDevice, {}));
-  REFUSED("77 is no Device", fusion_target_for(kNoDevice));
+  REFUSED("77 is not a value of Device", device_info(kNoDevice));
+  REFUSED("77 is not a value of Device", full_name(kNoDevice));
+  REFUSED("77 is not a value of Device", drain_device(kNoDevice));
+  REFUSED("77 is not a value of Device", backend_for(kNoDevice));
+  REFUSED("77 is not a value of Device", register_backend(kNoDevice, nullptr));
+  REFUSED("77 is not a value of Device", fastest_among(std::vector<Device>{kNoDevice, Device::Cpu}));
+  REFUSED("77 is not a value of Device", legalize_graph_for_device(g, kNoDevice));
+  REFUSED("77 is not a value of Device", legalize_graph_for_device_with_options(g, kNoDevice, {}));
+  REFUSED("77 is not a value of Device", dispatch_report_for_device(g, kNoDevice));
+  REFUSED("77 is not a value of Device", dispatch_report_for_device_with_options(g, kNoDevice, {}));
+  REFUSED("77 is not a value of Device", fusion_target_for(kNoDevice));
   CHECK_FALSE(is_available(kNoDevice));
-  CHECK(test::contains(unavailable_reason(kNoDevice), "77 is no Device"));
+  CHECK(test::contains(unavailable_reason(kNoDevice), "77 is not a value of Device"));
   CHECK_FALSE(supports(kNoDevice, OpKind::MatMul));
   CHECK_FALSE(supports_graph(kNoDevice, g));
   CHECK_FALSE(supports_graph_with_options(kNoDevice, g, {}));
   CHECK_FALSE(supports_run_slots(kNoDevice));
   CHECK(first_unsupported_op(kNoDevice, g).has_value());
   CHECK(first_unsupported_op_with_options(kNoDevice, g, {}).has_value());
-  REFUSED("999 is no OpKind", supports(Device::Cpu, static_cast<OpKind>(999)));
-  REFUSED("77 is no Device", legalize_graph_for_device(g, kNoDevice));
+  REFUSED("999 is not a value of OpKind", supports(Device::Cpu, static_cast<OpKind>(999)));
+  REFUSED("77 is not a value of Device", legalize_graph_for_device(g, kNoDevice));
   CHECK(fastest_among({}) == Device::Cpu);
   CHECK(devices_for(Graph()).size() == available_devices().size());
   CHECK_FALSE(parse_device("").has_value());
@@ -351,9 +351,9 @@ TEST_CASE("misuse: devices and backends") {
   CHECK(no_such_device("").message == "there is no device ''");
   CHECK(parse_device_id("NVIDIA:3") == DeviceId(Device::Cuda, 3));
   CHECK(device_text({Device::Cuda, 3}) == "cuda:3");
-  REFUSED("77 is no Device", device_text(kNoDevice));
-  REFUSED("77 is no Device", probe_device(kNoDevice));
-  REFUSED("77 is no Device", require_backend(kNoDevice));
+  REFUSED("77 is not a value of Device", device_text(kNoDevice));
+  REFUSED("77 is not a value of Device", probe_device(kNoDevice));
+  REFUSED("77 is not a value of Device", require_backend(kNoDevice));
   REFUSED("this version has no CUDA backend", require_backend(Device::Cuda));
   CHECK(probe_device(Device::Cuda).count == 0);
   CHECK(probe_device(Device::Cpu).count == 1);
@@ -365,13 +365,13 @@ TEST_CASE("misuse: open devices") {
   REFUSED("no backend was given", open_device(nullptr, Device::Cpu));
   REFUSED("there is no device cpu:1: the machine has 1", open_device(backend_for(Device::Cpu), {Device::Cpu, 1}));
   REFUSED("ordinals count from 0 to 0", Session({Device::Cpu, -1}));
-  REFUSED("77 is no BufferUse", buffer_use_name(static_cast<BufferUse>(77)));
+  REFUSED("77 is not a value of BufferUse", buffer_use_name(static_cast<BufferUse>(77)));
   const std::shared_ptr<OpenDevice> device = open_device(backend_for(Device::Cpu), Device::Cpu);
   CHECK(device == Session().open_device());
   CHECK(opened_devices(Device::Cpu).size() == 1);
   REFUSED("a native stream cannot be used", device->stream(1));
   REFUSED("no memory", device->allocate(std::size_t{1} << 62, BufferUse::Values));
-  REFUSED("77 is no BufferUse", device->allocate(8, static_cast<BufferUse>(77)));
+  REFUSED("77 is not a value of BufferUse", device->allocate(8, static_cast<BufferUse>(77)));
   const auto stream = device->stream();
   const auto buffer = device->allocate(8, BufferUse::Values);
   const std::size_t in_use = device->memory().used();
@@ -427,9 +427,10 @@ TEST_CASE("misuse: the pipeline") {
   mode.symbol_modes = {{"n", SymbolMode::runtime(4)}};
   for (const CompileOptions& o : {nobody, far, mode})
     CHECK_FALSE(test::error_text([&] { (void)CompilePipeline(target, o).compile_graph(program()); }).empty());
-  REFUSED("999 is no OpKind", KernelDispatchConfig().policy_of(OpKind::MatMul) == KernelDispatchPolicy::PreferNative
-                                  ? precision_category(static_cast<OpKind>(999))
-                                  : PrecisionCategory::Compute);
+  REFUSED("999 is not a value of OpKind",
+          KernelDispatchConfig().policy_of(OpKind::MatMul) == KernelDispatchPolicy::PreferNative
+              ? precision_category(static_cast<OpKind>(999))
+              : PrecisionCategory::Compute);
   CHECK(pipeline.compile_module(make_module(Graph("empty"))).lir.graph.num_nodes() == 0);
   CHECK(pipeline.lower_hir(HirModule{Graph()}).graph.num_nodes() == 0);
   FusionReport fusion;
@@ -469,13 +470,15 @@ TEST_CASE("misuse: the pipeline") {
   CHECK_FALSE(maybe_log_fusion(no_result()));
   CHECK_FALSE(maybe_log_dispatch(no_result()));
 
-  REFUSED("77 is no DispatchPath", dispatch_path_name(static_cast<DispatchPath>(77)));
-  REFUSED("77 is no KernelDispatchPolicy", kernel_dispatch_policy_name(static_cast<KernelDispatchPolicy>(77)));
+  REFUSED("77 is not a value of DispatchPath", dispatch_path_name(static_cast<DispatchPath>(77)));
+  REFUSED("77 is not a value of KernelDispatchPolicy",
+          kernel_dispatch_policy_name(static_cast<KernelDispatchPolicy>(77)));
   CHECK_FALSE(parse_kernel_dispatch_policy("").has_value());
-  REFUSED("77 is no PrecisionCategory", PrecisionPolicy().of(static_cast<PrecisionCategory>(77)));
-  REFUSED("77 is no Precision", PrecisionPolicy::of_precision(static_cast<Precision>(77)));
-  REFUSED("77 is no Products", PrecisionPolicy::with_matmul_precision(static_cast<MatmulPrecision>(77)));
-  REFUSED("77 is no Products", matmul_precision_name(static_cast<MatmulPrecision>(77)));
+  REFUSED("77 is not a value of PrecisionCategory", PrecisionPolicy().of(static_cast<PrecisionCategory>(77)));
+  REFUSED("77 is not a value of Precision", PrecisionPolicy::of_precision(static_cast<Precision>(77)));
+  REFUSED("77 is not a value of MatmulPrecision",
+          PrecisionPolicy::with_matmul_precision(static_cast<MatmulPrecision>(77)));
+  REFUSED("77 is not a value of MatmulPrecision", matmul_precision_name(static_cast<MatmulPrecision>(77)));
   CHECK(apply_precision(Graph(), PrecisionPolicy::always_f16()).num_nodes() == 0);
   CHECK(legalize_for_backend(Graph(), OpSet()).empty());
   REFUSED("matmul", legalize_or_rewrite_for_backend(program(), OpSet(), ""));
@@ -510,11 +513,11 @@ TEST_CASE("misuse: symbol modes") {
 }
 
 TEST_CASE("misuse: passes and fusion reports") {
-  REFUSED("77 is no FusionTarget", fusion_target_name(static_cast<FusionTarget>(77)));
-  REFUSED("77 is no FusionTarget", default_claims(static_cast<FusionTarget>(77)));
-  REFUSED("77 is no FusionTarget", supported_for_target(static_cast<FusionTarget>(77)));
-  REFUSED("77 is no FusionTarget", FusionOptions().for_target(static_cast<FusionTarget>(77)));
-  REFUSED("77 is no FusionTarget", fusion_passes(static_cast<FusionTarget>(77), {}));
+  REFUSED("77 is not a value of FusionTarget", fusion_target_name(static_cast<FusionTarget>(77)));
+  REFUSED("77 is not a value of FusionTarget", default_claims(static_cast<FusionTarget>(77)));
+  REFUSED("77 is not a value of FusionTarget", supported_for_target(static_cast<FusionTarget>(77)));
+  REFUSED("77 is not a value of FusionTarget", FusionOptions().for_target(static_cast<FusionTarget>(77)));
+  REFUSED("77 is not a value of FusionTarget", fusion_passes(static_cast<FusionTarget>(77), {}));
   CHECK_FALSE(miss_reason_name(static_cast<MissReason>(77)).empty());
   CHECK(find_pass("") == nullptr);
   CHECK(FusionReport().fused_count("nothing") == 0);
@@ -523,7 +526,7 @@ TEST_CASE("misuse: passes and fusion reports") {
   CHECK_FALSE(FusionReport().text().empty());
   CHECK_FALSE(MissedFusion().text().empty());
   CHECK(op_histogram(Graph()).empty());
-  REFUSED("999 is no OpKind", supports_op(OpSet(), static_cast<OpKind>(999)));
+  REFUSED("999 is not a value of OpKind", supports_op(OpSet(), static_cast<OpKind>(999)));
   PassContext context;
   REFUSED("an empty Expr", context.refuses(Expr(), program().node(NodeId{0})));
   CHECK_FALSE(test::error_text([&] { (void)context.together(Graph(), NodeId{3}, NodeId{4}); }).empty());
@@ -547,7 +550,7 @@ TEST_CASE("misuse: modules") {
   REFUSED("but stage lir is needed", m.lir());
   REFUSED("but stage mir is needed", GraphModule(HirModule{Graph()}).mir());
   REFUSED("but stage lir is needed", GraphModule(HirModule{Graph()}).into_lir());
-  REFUSED("77 is no GraphStage", stage_name(static_cast<GraphStage>(77)));
+  REFUSED("77 is not a value of GraphStage", stage_name(static_cast<GraphStage>(77)));
   GraphModule taken = make_module(program());
   CHECK(std::move(taken).into_graph().num_nodes() > 0);
   CHECK(taken.graph().num_nodes() == 0);  // NOLINT(bugprone-use-after-move)

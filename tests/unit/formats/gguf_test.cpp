@@ -189,7 +189,7 @@ TEST_CASE("gguf: each fault of the head has its message") {
   f.tensors = 1;
   CHECK(contains(gguf_error(f), "the count at byte 8 is 1 tensors, but only 8 bytes follow"));
   f.tensors = ~std::uint64_t{0};
-  CHECK(contains(gguf_error(f), "byte 8 gives 18446744073709551615 tensors"));
+  CHECK(contains(gguf_error(f), "byte 8 is 18446744073709551615 tensors"));
   f.tensors = 0, f.values = 1ull << 61;
   CHECK(
       contains(gguf_error(f), "the count at byte 16 is 2305843009213693952 metadata values, but only 0 bytes follow"));

@@ -143,8 +143,8 @@ TEST_CASE("gguf writer: what cannot be written is refused") {
   const test::TempDir dir;
   GgufWriter w(dir.file("w.gguf"));
   const auto refused = [&](auto f) { return error_text(f); };
-  CHECK(contains(refused([&] { w.set_int("k", GgufKind::U8, 256); }), "key \"k\": 256 is no u8"));
-  CHECK(contains(refused([&] { w.set_int("k", GgufKind::U64, -1); }), "-1 is no u64"));
+  CHECK(contains(refused([&] { w.set_int("k", GgufKind::U8, 256); }), "key \"k\": 256 does not fit in u8"));
+  CHECK(contains(refused([&] { w.set_int("k", GgufKind::U64, -1); }), "-1 does not fit in u64"));
   CHECK(contains(refused([&] { w.set_int("k", GgufKind::F32, 1); }), "an integer cannot be written as f32"));
   CHECK(contains(refused([&] { w.set_ints("k", GgufKind::String, {}); }), "an integer cannot be written as string"));
   CHECK(

@@ -257,7 +257,7 @@ TEST_CASE("recurrences: what is wrong is said") {
   CHECK(contains(infer_error(op, {good[0], good[1], Shape({1, 8, 2}, DType::F64)}), "r must be f32 as x"));
   CHECK(contains(infer_error(op, {Shape({3, 2, 5}, DType::I32), good[1], good[2]}), "x must be float"));
   op.activations = {ActivationKind::Tanh, ActivationKind::Tanh};
-  CHECK(contains(infer_error(op, good), "takes 3 activations for each of 1 directions"));
+  CHECK(contains(infer_error(op, good), "needs 3 activations for each of 1 directions"));
   op.activations = {ActivationKind::Tanh, ActivationKind::Not, ActivationKind::Tanh};
   CHECK(contains(infer_error(op, good), "does not accept floats"));
   op.activations.clear();

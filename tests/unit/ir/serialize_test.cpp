@@ -134,7 +134,7 @@ TEST_CASE("binary: a wrong name, shape or list length is found") {
   CHECK(damaged("gelu", "gelq").find("'gelq' is not a value of fn") != std::string::npos);
   CHECK(damaged("f32", "f99").find("'f99' is not a dtype") != std::string::npos);
   CHECK(damaged(std::string_view("\x05\0\0\0count", 9), std::string_view("\xff\xff\xff\xff", 4))
-            .find("says 4294967295 entries") != std::string::npos);
+            .find("has 4294967295 entries") != std::string::npos);
 }
 
 TEST_CASE("binary and text: what verify lets through is read back, however deep its bodies lie") {

@@ -37,7 +37,7 @@ TEST_CASE("options by their old names are taken") {
   rlx::CompileOptions compile;
   CHECK(compile.weight_cache() == nullptr);
   compile.form_cache = std::make_shared<Nothing>();
-  CHECK(compile.weight_cache() == compile.form_cache);
+  CHECK(compile.weight_cache() == compile.form_cache.value());
   rlx::DecoderOptions decoder;
   decoder.verify_forms = true;
   decoder.forms = "folder";
@@ -46,12 +46,19 @@ TEST_CASE("options by their old names are taken") {
   CHECK(now.verify_packed_weights);
   CHECK(now.packed_weights == "folder");
   CHECK(now.matmul_precision == rlx::MatmulPrecision::BF16);
-  CHECK_FALSE(now.verify_forms);
-  CHECK(now.forms.empty());
-  CHECK_FALSE(now.products);
+  CHECK_FALSE(now.verify_forms.value());
+  CHECK_FALSE(now.forms.value());
+  CHECK_FALSE(now.products.value());
   CHECK(rlx::DecoderOptions{}.with_new_names().matmul_precision == rlx::MatmulPrecision::Exact);
   rlx::PrecisionPolicy policy;
   CHECK(policy.of_matmuls() == rlx::MatmulPrecision::Exact);
   policy.products = rlx::MatmulPrecision::Int8;
   CHECK(policy.of_matmuls() == rlx::MatmulPrecision::Int8);
+  rlx::Graph g("old");
+  const auto less = [](rlx::Graph& b, const rlx::ExprList& c) { return b.lt(c[0], 3.0); };
+  const auto body = [](rlx::Graph&, const rlx::ExprList& c) { return rlx::LoopStep({c[0] + 1.0}, {c[0]}); };
+  const rlx::LoopResult loop =
+      g.while_loop(g.input("x", {{}, rlx::DType::F32}), less, body, {.max_trips = 4, .cut_ys = true});
+  CHECK(loop.trips.value() == loop.iterations.value());
+  CHECK_FALSE(loop.ys[0].shape().is_static());
 }

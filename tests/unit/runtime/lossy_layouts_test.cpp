@@ -223,10 +223,11 @@ TEST_CASE("lossy layouts: what is not finite spoils its column and no other; the
 TEST_CASE("lossy layouts: a policy that is none is refused") {
   CHECK(
       test::contains(test::error_text([] { PrecisionPolicy::with_matmul_precision(static_cast<MatmulPrecision>(7)); }),
-                     "7 is no Products"));
+                     "7 is not a value of MatmulPrecision"));
   PrecisionPolicy policy;
   policy.matmul_precision = static_cast<MatmulPrecision>(9);
-  CHECK(test::contains(test::error_text([&] { Session().with_policy(policy); }), "9 is no Products"));
+  CHECK(
+      test::contains(test::error_text([&] { Session().with_policy(policy); }), "9 is not a value of MatmulPrecision"));
   CHECK(Session().policy().matmul_precision == MatmulPrecision::Exact);
 }
 

@@ -342,7 +342,7 @@ TEST_CASE("donations are checked when the program is compiled") {
     return error_text([&] { Session().compile_with(std::move(g), options); });
   };
   CHECK(contains(compile({{"xx", 0}}), "did you mean 'x'?"));
-  CHECK(contains(compile({{"x", 2}}), "donated to output 2, graph 'two' has 2"));
+  CHECK(contains(compile({{"x", 2}}), "donated to output 2, but graph 'two' has 2"));
   CHECK(contains(compile({{"y", 0}}), "input 'y' [4, 1] f32 is donated to output 0 [4] f32"));
   CHECK(contains(compile({{"x", 0}, {"x", 0}}), "donated twice"));
   // The sum still reads x when exp would write over it.

@@ -188,7 +188,7 @@ TEST_CASE("errors name the leaf, the op and the way out") {
   CHECK(contains(error_text([&] { grad(g, {"ww"}); }), "did you mean 'w'"));
   CHECK(contains(error_text([&] { grad(g, {NodeId{99}}); }), "%99 is not a value of graph 'model'"));
   CHECK(contains(error_text([&] { jvp(g, {g.outputs()[1]}); }), "not an input, param or state"));
-  CHECK(contains(error_text([&] { jvp(g, {"x", "x"}); }), "named twice"));
+  CHECK(contains(error_text([&] { jvp(g, {"x", "x"}); }), "listed twice"));
   CHECK(contains(error_text([&] { grad(Graph("empty"), {}); }), "'empty' has no outputs"));
   g.set_outputs({g.expr(g.outputs()[1])});
   CHECK(contains(error_text([&] { value_and_grad(g, {"w"}); }), "the loss must have one element, got [2, 1] f64"));

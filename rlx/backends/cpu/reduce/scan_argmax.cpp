@@ -104,10 +104,10 @@ void lower_arg_reduce(LowerContext& c) {
   c.step<run_arg_of_parts>(s, 1, 2.0 * static_cast<double>(all));
 }
 
-struct ScanStep : LineUnits {
+struct ScanOpStep : LineUnits {
   ScanArgs scan;
 };
-void run_scan(const ScanStep& s, std::int64_t chunk) {
+void run_scan_op(const ScanOpStep& s, std::int64_t chunk) {
   for (std::int64_t u = chunk * s.per_chunk; u < s.end(chunk); ++u) {
     if (s.axis.inner == 1)
       s.kernels->scan(s.scan, s.start(u), s.axis.extent);
@@ -115,11 +115,11 @@ void run_scan(const ScanStep& s, std::int64_t chunk) {
       s.kernels->scan_columns(s.scan, s.start(u), s.axis.inner, s.axis.extent, s.columns(u));
   }
 }
-void lower_scan(LowerContext& c) {
+void lower_scan_op(LowerContext& c) {
   constexpr ReduceKind kFns[] = {ReduceKind::Sum, ReduceKind::Prod, ReduceKind::Max, ReduceKind::Min};
   const auto& op = c.op<ops::Cumulative>();
   if (c.out().elements() == 0) return;
-  auto& s = c.keep<ScanStep>();
+  auto& s = c.keep<ScanOpStep>();
   s.set(c, op.axis);
   s.scan.kind = kFns[static_cast<std::size_t>(op.fn)];
   s.scan.dtype = c.in(0).dtype;
@@ -127,11 +127,11 @@ void lower_scan(LowerContext& c) {
   s.scan.reverse = op.reverse;
   c.point(s.scan.x, c.in(0));
   c.point(s.scan.y, c.out());
-  c.step<run_scan>(s, s.chunks(), 0.5 * static_cast<double>(c.in(0).elements()));
+  c.step<run_scan_op>(s, s.chunks(), 0.5 * static_cast<double>(c.in(0).elements()));
 }
 
 constexpr KernelEntry kScanArgmaxEntries[] = {{OpKind::ArgReduce, "arg_lines", slices_refuse, lower_arg_reduce},
-                                              {OpKind::Cumulative, "scan_lines", slices_refuse, lower_scan}};
+                                              {OpKind::Cumulative, "scan_lines", slices_refuse, lower_scan_op}};
 
 }  // namespace
 

@@ -118,7 +118,7 @@ TEST_CASE("fused_dot names what is wrong with its epilogue") {
   body->set_outputs({acc * 2});
   ops::FusedDot op{{1}, {0}, {}, {}, body};
   CHECK(infer_error(op, {x, w}).empty());
-  CHECK(contains(infer_error(op, {x, w, bias}), "takes 1 inputs"));
+  CHECK(contains(infer_error(op, {x, w, bias}), "has 1 inputs"));
   CHECK(contains(infer_error(op, {x.with_dtype(DType::F64), w.with_dtype(DType::F64)}), "input 0 of the epilogue"));
   auto reduced = std::make_shared<Graph>("epilogue");
   reduced->set_outputs({reduced->sum(reduced->input("acc", Shape({2, 2}, DType::F32)), {1})});

@@ -247,7 +247,7 @@ TEST_CASE("shape rules of quantised values name the operand") {
   ops::Dequantize b;
   b.scheme = QuantScheme::Q4_K, b.dims = {2, 256};
   CHECK(infer_error(b, {Shape({2, 144}, DType::U8)}).empty());
-  CHECK(contains(infer_error(b, {Shape({2, 143}, DType::U8)}), "takes 144 bytes for each 256"));
+  CHECK(contains(infer_error(b, {Shape({2, 143}, DType::U8)}), "needs 144 bytes for each 256"));
   CHECK(contains(infer_error(b, {Shape({3, 144}, DType::U8)}), "differ in the number of rows"));
   CHECK(contains(infer_error(b, {q}), "codes of q4_k must be u8"));
   b.present.bits = kScale;

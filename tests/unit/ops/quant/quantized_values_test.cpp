@@ -31,8 +31,9 @@ TEST_CASE("q_matmul: zero points, halves to even, saturation, a factor for each 
   // (1 - 2)(4 - 3) + (5 - 2)(1 - 3) + 10 = 3; in units of 2 and of 0.25.
   op.x_zp = 2, op.w_zp = 3, op.out_zp = 0, op.mult = {2, 0.25}, op.present.bits = 1U << 2;
   const Tensor bias = doubles({2}, {10, 10}).cast(DType::I32);
-  CHECK(run_op(op, {quantized_values_of({1, 2}, {1, 5}), quantized_values_of({2, 2}, {4, 4, 1, 1}), bias})[0].to_f64() ==
-        std::vector<double>{6, 1});
+  CHECK(
+      run_op(op, {quantized_values_of({1, 2}, {1, 5}), quantized_values_of({2, 2}, {4, 4, 1, 1}), bias})[0].to_f64() ==
+      std::vector<double>{6, 1});
   // The result equals the quantized matmul of the dequantized operands.
   ops::QMatMul u8;
   u8.x_zp = 128, u8.w_zp = 0, u8.out_zp = 7, u8.mult = {0.02 * 0.01 / 0.05}, u8.dtype = DType::U8;
