@@ -104,7 +104,7 @@ TEST_CASE("branches of different extents: each extent that differs is a symbol")
                        yes, {x}, [](Graph&, const ExprList& v) { return v; },
                        [](Graph& b, const ExprList& v) { return ExprList{b.sum(v[0])}; });
                  }),
-                 "value 0 is"));
+                 "result 0 is"));
 }
 
 TEST_CASE("value_dim: what is known is no symbol; what is no extent is refused at the user's line") {
