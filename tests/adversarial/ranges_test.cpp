@@ -74,7 +74,7 @@ void check_pieces(const Session& whole, const std::shared_ptr<const Backend>& ba
                            results(Session(device).with_threads(threads), seed)),
                       "seed ", seed, ", ", threads, " threads\n", print_text(test::random_program(seed).graph));
     }
-  CHECK(cuts.pieces > 2 * cuts.runs);
+  CHECK(2 * cuts.pieces > 3 * cuts.runs);  // of any eighth of the seeds
   register_backend(device, nullptr);
 }
 

@@ -17,6 +17,7 @@ TEST_CASE("misuse: convolutions") {
   CHECK(contains(refused([&] { nn::conv3d(x, w); }), "conv3d: x and w must have 5 axes"));
   CHECK(contains(refused([&] { nn::conv2d(x, w, {.strides = {1, 2, 3}}); }), "strides has 3 entries"));
   CHECK(contains(refused([&] { nn::conv2d(x, w, {.dilation = {0}}); }), "dilation holds 0"));
+  CHECK(contains(refused([&] { nn::conv2d(x, w, {.padding = nn::ConvPadding::of({1, 2, 3})}); }), "padding"));
   CHECK(contains(refused([&] { g.conv2d(x, w, Builder::ConvOptions{.padding = {-1}}); }), "padding holds -1"));
   CHECK(contains(refused([&] { g.conv2d(x, w, Builder::ConvOptions{.output_padding = {1}}); }),
                  "only for conv_transpose2d"));

@@ -454,7 +454,7 @@ TEST_CASE("speculation: drafts by looking back") {
   CHECK(lookup_draft(Tokens{4}, 1, 3).empty());
   CHECK(lookup_draft({}, 1, 3).empty());
   CHECK(lookup_draft(Tokens{1, 2, 1}, 1, 0).empty());
-  CHECK(contains(error_text([] { (void)lookup_draft({}, 0, 3); }), "a match of 0"));
+  CHECK(contains(error_text([] { (void)lookup_draft({}, 0, 3); }), "a match of at least 1 token"));
   CHECK(contains(error_text([] { (void)lookup_draft({}, 1, -1); }), "prompt lookup needs"));
   // Against a plain search.
   std::mt19937 rng(3);
