@@ -241,7 +241,7 @@ def test_batching():
         (lambda x: rlx.nn.batch_norm(x, axis=7), "axis 7"),
         (lambda x: rlx.nn.instance_norm(x[0, 0]), "at least three axes"),
         (lambda x: rlx.nn.group_norm(x.astype(np.complex64), 1), "real floating arrays"),
-        (lambda x: rlx.nn.local_response_norm(x, 0), "0 neighbours"),
+        (lambda x: rlx.nn.local_response_norm(x, 0), "size must be at least 1, got 0"),
     ],
 )
 def test_refused(call, why):
