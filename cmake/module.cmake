@@ -249,8 +249,6 @@ function(rlx_library name)
     target_link_libraries(rlx_core PRIVATE Threads::Threads ${CMAKE_DL_LIBS} $<BUILD_INTERFACE:rlx_system::xxhash>)
   elseif(name STREQUAL "report")
     target_link_libraries(rlx_report PUBLIC rlx::core)
-    # Programs of the last release call inspect_html with rlx::core alone.
-    target_link_libraries(rlx_core INTERFACE rlx_report)
   else()
     rlx_require(simdjson utf8proc pcre2 zlib)
     set(libraries rlx_system::simdjson rlx_system::utf8proc rlx_system::pcre2 rlx_system::zlib Threads::Threads)

@@ -10,6 +10,5 @@ endforeach()
 rlx_require(simdjson utf8proc pcre2 zlib)
 target_link_libraries(rlx_prebuilt_core INTERFACE Threads::Threads ${CMAKE_DL_LIBS})
 target_link_libraries(rlx_prebuilt_report INTERFACE rlx::core)
-target_link_libraries(rlx_prebuilt_core INTERFACE rlx_prebuilt_report)
 target_link_libraries(rlx_prebuilt_models INTERFACE rlx::core
   rlx_system::simdjson rlx_system::utf8proc rlx_system::pcre2 rlx_system::zlib)

@@ -17,7 +17,7 @@
 #include "rlx/ir/quant/calibration.h"
 #include "rlx/ir/quant/quant_map.h"
 #include "rlx/ir/text.h"
-#include "rlx/report/report.h"
+#include "rlx/report/report.h"  // of the library rlx::report
 #include "rlx/runtime/build_info.h"
 #include "rlx/runtime/compiled_graph.h"
 #include "rlx/runtime/device_ext.h"
