@@ -35,10 +35,10 @@ pages              | g++ release |  120 | pages of rlx inspect in a headless Chr
 asan-build         | clang asan  | 1700 | beside these tests: build under the sanitizers, and fuzz targets
 asan-python-build  | clang asan  |  250 | beside these tests: the Python extension under the sanitizers
 syntax             | clang       |  250 | beside these tests: clang 15, syntax only
-asan-tests         | clang asan  | 1000 | unit, golden, property, conformance and adversarial tests under the sanitizers
+asan-tests         | clang asan  | 1200 | unit, golden, property, conformance and adversarial tests under the sanitizers
 asan-python        | clang asan  |  300 | Python: the extension under the sanitizers
 fuzz               | clang asan  |  220 | fuzz targets
-total              |             | 6000 | all
+total              |             | 6500 | all
 dev                | g++ dev     |    - | unit, golden, property and adversarial tests without sanitizers
 tsan-adversarial   | clang tsan  |    - | the adversarial test device under the thread sanitizer, all of its tests
 many-programs      | g++ release |    - | random programs: 50,000 on the cpu or 2,000 on the adversarial test device

@@ -17,9 +17,10 @@ void samples<ops::If>(SampleSet& s) {
   Graph a("then"), b("else");
   Expr x = a.input("x", Shape({2}, DType::F32)), n = a.input("n", Shape({2}, DType::I32));
   Expr y = b.input("x", Shape({2}, DType::F32)), m = b.input("n", Shape({2}, DType::I32));
+  Expr curve = a.exp(x), number = a.cast(n, DType::F32);  // in this order: that of arguments is the compiler's
   s.add("integers and a constant",
         {{flag, Fill::Boolean}, Shape({2}, DType::F32), {Shape({2}, DType::I32), Fill::Small}},
-        ops::If{finished(a, {n + 1, a.exp(x) * a.cast(n, DType::F32)}),
+        ops::If{finished(a, {n + 1, curve * number}),
                 finished(b, {m * 2, b.constant(Tensor::full(Shape({2}, DType::F32), 0.5))})});
   (void)y;
 }

@@ -114,5 +114,5 @@ TEST_CASE("products of bytes are exact by every instruction set") {
                 if (share.next()) check_product(kernels, c, threads, compared);
     }
   }
-  CHECK(compared > 100000);
+  CHECK(compared > 20000);  // of a fourth of the cases, or of an eighth under the sanitizers
 }
