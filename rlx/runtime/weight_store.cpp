@@ -311,7 +311,8 @@ void WeightStore::set(std::span<const NewValue> values) {
   try {
     pack_params(of_files);
   } catch (const std::bad_alloc&) {  // the values are in the file: the first run packs them, or reports the error
-  } catch (const Error&) {
+  } catch (const Error& e) {
+    if (e.code() == ErrorCode::Interrupted) throw;
   }
 }
 
