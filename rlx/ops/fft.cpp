@@ -8,7 +8,7 @@
 namespace rlx {
 namespace {
 
-using Wide = DoubleComplex;
+using Wide = LongDoubleComplex;
 
 // -- reference rule: recursion on the smallest factor of n, in long double --
 
@@ -29,8 +29,8 @@ std::vector<Wide> transform_line(const Wide* x, std::int64_t n, std::int64_t ste
   for (std::int64_t k = 0; k < n; ++k) {
     Wide sum = 0;
     for (std::int64_t r = 0; r < p; ++r)
-      sum += double_product(parts[static_cast<std::size_t>(r)][static_cast<std::size_t>(k % rest)],
-                            roots[static_cast<std::size_t>(size / n * (r * k % n))]);
+      sum += long_double_product(parts[static_cast<std::size_t>(r)][static_cast<std::size_t>(k % rest)],
+                                 roots[static_cast<std::size_t>(size / n * (r * k % n))]);
     y[static_cast<std::size_t>(k)] = sum;
   }
   return y;

@@ -6,7 +6,7 @@
 
 namespace rlx {
 
-DoubleComplex root_of_unity(std::int64_t k, std::int64_t n) {
+LongDoubleComplex root_of_unity(std::int64_t k, std::int64_t n) {
   const std::int64_t octant = 8 * k / n;
   // Eighths of n from the nearest axis or diagonal.
   const std::int64_t rest = octant % 2 == 0 ? 8 * k - octant * n : (octant + 1) * n - 8 * k;

@@ -6,13 +6,13 @@
 
 namespace rlx {
 
-using DoubleComplex = std::complex<long double>;
+using LongDoubleComplex = std::complex<long double>;
 
 /// exp(-2 pi i k / n) for 0 <= k < n, within a unit of the last place; multiples of an eighth of the circle are exact.
-DoubleComplex root_of_unity(std::int64_t k, std::int64_t n);
+LongDoubleComplex root_of_unity(std::int64_t k, std::int64_t n);
 
 /// a * b for finite numbers. The operator of the standard library also checks for infinities.
-inline DoubleComplex double_product(DoubleComplex a, DoubleComplex b) {
+inline LongDoubleComplex long_double_product(LongDoubleComplex a, LongDoubleComplex b) {
   return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -106,6 +107,21 @@ TEST_CASE("lint: the check of retired words sees what it must see") {
         std::vector<std::string>{"1: 'OldName' is now 'NewName'", "3: 'old phrase' is now 'new phrase'"});
   CHECK(retired_in(some, "using OldName [[deprecated(\"now NewName\")]] = NewName;\n", true).empty());
   CHECK(retired_in(some, "OldName of a page\n", false).empty());
+}
+
+TEST_CASE("lint: the new name of a retired identifier exists") {
+  std::unordered_set<std::string> used;
+  for (const Source& source : sources()) {
+    if (!source.is_code) continue;
+    for (std::size_t i = 0; i < source.text.size();) {
+      std::size_t end = i;
+      while (end < source.text.size() && in_word(source.text[end])) ++end;
+      if (end > i) used.insert(source.text.substr(i, end - i));
+      i = std::max(end, i + 1);
+    }
+  }
+  for (const auto& [old_word, new_word] : words().identifiers)
+    CHECK_MESSAGE(used.contains(new_word), old_word, " is said to be now ", new_word, ", which no source has");
 }
 
 TEST_CASE("lint: retired words do not return") {

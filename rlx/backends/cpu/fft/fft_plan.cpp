@@ -7,7 +7,7 @@
 namespace rlx::cpu {
 namespace {
 
-using Exact = DoubleComplex;
+using Exact = LongDoubleComplex;
 
 // exp(-2 pi i k / n) for any k; for many k as products of two tables of about sqrt(n) roots each, 2 sqrt(n) in all.
 class Roots {
@@ -27,7 +27,7 @@ class Roots {
     const auto mask = (std::int64_t{1} << shift_) - 1;
     const auto high = static_cast<std::size_t>(k >> shift_), low = static_cast<std::size_t>(k & mask);
     if (low == 0) return high_[high];
-    return double_product(high_[high], low_[low]);
+    return long_double_product(high_[high], low_[low]);
   }
 
  private:
@@ -163,7 +163,7 @@ template <class T>
 std::vector<T> fft_twiddles(std::int64_t n) {
   const Roots roots(n);
   std::vector<T> out;
-  for (std::int64_t k = 0; k <= n / 4; ++k) append(out, double_product({0, 0.5L}, roots(k)));
+  for (std::int64_t k = 0; k <= n / 4; ++k) append(out, long_double_product({0, 0.5L}, roots(k)));
   return out;
 }
 

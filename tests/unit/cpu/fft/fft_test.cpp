@@ -18,13 +18,13 @@ struct FftCase {
 };
 
 // sum_j x_j exp(-+ 2 pi i j k / n), element k.
-DoubleComplex transformed(const std::vector<DoubleComplex>& x, const std::vector<DoubleComplex>& roots, std::int64_t k,
-                          bool inverse) {
+LongDoubleComplex transformed(const std::vector<LongDoubleComplex>& x, const std::vector<LongDoubleComplex>& roots,
+                              std::int64_t k, bool inverse) {
   const auto n = static_cast<std::int64_t>(x.size());
-  DoubleComplex sum = 0;
+  LongDoubleComplex sum = 0;
   for (std::int64_t j = 0; j < n; ++j) {
-    const DoubleComplex w = roots[static_cast<std::size_t>(j * k % n)];
-    sum += double_product(x[static_cast<std::size_t>(j)], inverse ? std::conj(w) : w);
+    const LongDoubleComplex w = roots[static_cast<std::size_t>(j * k % n)];
+    sum += long_double_product(x[static_cast<std::size_t>(j)], inverse ? std::conj(w) : w);
   }
   return sum;
 }
@@ -60,16 +60,16 @@ void check_lines(const FftTable<T>& table, const FftCase& c) {
     CHECK(aligned[reals + i % (scratch.data() + scratch.size() - aligned - reals)] == untouched);
   }
 
-  std::vector<DoubleComplex> roots;
+  std::vector<LongDoubleComplex> roots;
   for (std::int64_t k = 0; k < c.n; ++k) roots.push_back(root_of_unity(k, c.n));
   for (const std::int64_t line : {std::int64_t{0}, job.lines - 1}) {
     const auto at = [&](std::int64_t j, std::int64_t extent) {
       return static_cast<std::size_t>(line / c.inner * extent * c.inner + line % c.inner + j * c.inner);
     };
-    std::vector<DoubleComplex> all(static_cast<std::size_t>(c.n));
+    std::vector<LongDoubleComplex> all(static_cast<std::size_t>(c.n));
     for (std::int64_t j = 0; j < job.x_points; ++j) {
       const std::size_t i = at(j, job.x_points);
-      DoubleComplex v = from_real ? DoubleComplex(x[i]) : DoubleComplex(x[2 * i], x[2 * i + 1]);
+      LongDoubleComplex v = from_real ? LongDoubleComplex(x[i]) : LongDoubleComplex(x[2 * i], x[2 * i + 1]);
       if (to_real && (j == 0 || 2 * j == c.n)) v = v.real();
       all[static_cast<std::size_t>(j)] = v;
       if (to_real && j > 0) all[static_cast<std::size_t>(c.n - j)] = std::conj(v);
@@ -78,9 +78,9 @@ void check_lines(const FftTable<T>& table, const FftCase& c) {
     // For long vectors: elements of every SIMD vector and lane, and the last element.
     const std::int64_t step = job.y_points <= 64 ? 1 : 7;
     for (std::int64_t k = (job.y_points - 1) % step; k < job.y_points; k += step) {
-      const DoubleComplex want = transformed(all, roots, k, c.inverse) * 0.5L;
+      const LongDoubleComplex want = transformed(all, roots, k, c.inverse) * 0.5L;
       const std::size_t i = at(k, job.y_points);
-      const DoubleComplex got = to_real ? DoubleComplex(y[i]) : DoubleComplex(y[2 * i], y[2 * i + 1]);
+      const LongDoubleComplex got = to_real ? LongDoubleComplex(y[i]) : LongDoubleComplex(y[2 * i], y[2 * i + 1]);
       error += std::norm(got - want), size += std::norm(want);
     }
     const long double eps = std::numeric_limits<T>::epsilon();
@@ -174,7 +174,7 @@ void check_line(const FftTable<T>& table, std::int64_t n, bool inverse) {
   CHECK(y.front() == untouched);
   CHECK(y.back() == untouched);
   for (std::int64_t i = 0; i < guard; ++i) CHECK(aligned[reals + i] == untouched);
-  std::vector<DoubleComplex> all, roots;
+  std::vector<LongDoubleComplex> all, roots;
   for (std::int64_t j = 0; j < n; ++j) {
     all.emplace_back(x[static_cast<std::size_t>(2 * j)], x[static_cast<std::size_t>(2 * j + 1)]);
     roots.push_back(root_of_unity(j, n));
@@ -182,8 +182,8 @@ void check_line(const FftTable<T>& table, std::int64_t n, bool inverse) {
   long double error = 0, size = 0;
   for (std::int64_t k = 0; k < n; k += n <= 512 ? 1 : 37) {
     const auto i = static_cast<std::size_t>(2 * k + 1);
-    const DoubleComplex want = transformed(all, roots, k, inverse) * 0.25L;
-    error += std::norm(DoubleComplex(y[i], y[i + 1]) - want), size += std::norm(want);
+    const LongDoubleComplex want = transformed(all, roots, k, inverse) * 0.25L;
+    error += std::norm(LongDoubleComplex(y[i], y[i + 1]) - want), size += std::norm(want);
   }
   const long double eps = std::numeric_limits<T>::epsilon();
   CHECK(std::sqrt(error) <= 0.8L * eps * std::sqrt(1 + std::log2(static_cast<long double>(n))) * std::sqrt(size));
