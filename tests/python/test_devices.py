@@ -130,7 +130,7 @@ def test_dlpack(device, there):
         assert np.array_equal(np.from_dlpack(there, device="cpu"), X)
     if device == "tpu":  # DLPack has no type for it
         for refused in (there.__dlpack__, there.__dlpack_device__, lambda: np.from_dlpack(there)):
-            with pytest.raises(rlx.Unsupported, match="no type for(.|\\n)*copy it to the host first"):
+            with pytest.raises(rlx.Unsupported, match="without a DLPack type(.|\\n)*copy it to the host first"):
                 refused()
 
     class OnHost:  # as NumPy asks when it is told device="cpu"
