@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-#include "rlx/base/json_text.h"
+#include "rlx/base/json_writer.h"
 #include "rlx/error.h"
 
 namespace rlx {
@@ -206,11 +206,10 @@ std::string Trace::json() const { return impl_->json(); }
 std::uint64_t Trace::serial() const { return impl_->serial; }
 
 std::uint32_t Trace::name(std::string_view category, std::string_view text, std::string_view args) {
-  std::string members = "\"name\":";
-  append_json_string(members, text);
-  members += ",\"cat\":";
-  append_json_string(members, category);
-  if (!args.empty()) members += concat_text(",\"args\":{", args, "}");
+  JsonWriter writer(kHtmlJson);
+  writer.member("name", text).member("cat", category);
+  if (!args.empty()) writer.key("args").begin_object().raw(args).end_object();
+  std::string members = writer.take();
   std::lock_guard lock(shared().mutex);
   const auto [at, is_new] = impl_->numbers.try_emplace(members, static_cast<std::uint32_t>(impl_->names.size()));
   if (is_new) impl_->names.push_back(std::move(members));
@@ -265,12 +264,9 @@ Trace* Trace::current() noexcept { return t_current; }
 Trace* TraceScope::exchange(Trace* trace) noexcept { return std::exchange(t_current, trace); }
 
 void TraceSpan::begin(std::string_view category, std::string_view text, std::string_view detail) noexcept try {
-  std::string args;
-  if (!detail.empty()) {
-    args = "\"of\":";
-    append_json_string(args, detail);
-  }
-  name_ = trace_->name(category, text, args);
+  JsonWriter args(kHtmlJson);
+  if (!detail.empty()) args.member("of", detail);
+  name_ = trace_->name(category, text, args.take());
   begin_ = Trace::now_ns();
 } catch (const std::bad_alloc&) {
   trace_ = nullptr;
@@ -291,10 +287,10 @@ std::string Trace::Impl::json() const {
     (out.append(parts), ...);
   };
   const auto metadata = [&](const char* what, int of, int thread, const std::string& name) {
-    std::string text;
-    append_json_string(text, name);
-    event(concat_text("{\"ph\":\"M\",\"name\":\"", what, "\",\"pid\":", of, ",\"tid\":", thread,
-                      ",\"args\":{\"name\":", text, "}}"));
+    JsonWriter writer(kHtmlJson);
+    writer.begin_object().member("ph", "M").member("name", what).member("pid", of).member("tid", thread);
+    writer.key("args").begin_object().member("name", name).end_object();
+    event(writer.end_object().take());
   };
   metadata("process_name", process_id, 0, "rlx");
   for (std::uint32_t t = 1; t < tracks.size(); ++t)

@@ -1,10 +1,9 @@
-// JSON documents on simdjson (kept out of the header), error positions, and the writer.
+// JSON documents on simdjson (kept out of the header) and error positions.
 #include "rlx/formats/json.h"
 
 #include <simdjson.h>
 
 #include <cerrno>
-#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -428,141 +427,5 @@ JsonValue JsonDocument::root_object() const {
 JsonValue JsonDocument::root() const { return JsonValue::Access::value(impl().root, &impl().source); }
 
 const std::string& JsonDocument::source() const { return impl().source; }
-
-void JsonWriter::new_line() {
-  if (indent_ <= 0) return;
-  text_ += '\n';
-  text_.append(open_.size() * static_cast<std::size_t>(indent_), ' ');
-}
-
-void JsonWriter::separate() {
-  if (after_key_) {
-    after_key_ = false;
-    return;
-  }
-  if (!first_) text_ += ',';
-  if (!open_.empty()) new_line();
-  first_ = false;
-}
-
-JsonWriter& JsonWriter::open(char bracket) {
-  separate();
-  text_ += bracket;
-  open_ += bracket == '{' ? '}' : ']';
-  first_ = true;
-  return *this;
-}
-
-JsonWriter& JsonWriter::close(char bracket) {
-  check(!open_.empty() && open_.back() == bracket, "JsonWriter: this level is not open");
-  open_.pop_back();
-  if (!first_) new_line();
-  text_ += bracket;
-  first_ = false;
-  return *this;
-}
-
-namespace {
-void append_quoted(std::string& out, std::string_view text) {
-  constexpr char kHex[] = "0123456789abcdef";
-  out += '"';
-  for (const char c : text) {
-    const unsigned char byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (c == '\n') {
-      out += "\\n";
-    } else if (c == '\t') {
-      out += "\\t";
-    } else if (c == '\r') {
-      out += "\\r";
-    } else if (byte < 0x20) {
-      out += "\\u00";
-      out += kHex[byte >> 4];
-      out += kHex[byte & 15];
-    } else {
-      out += c;
-    }
-  }
-  out += '"';
-}
-
-template <class T>
-void append_number(std::string& out, T v) {
-  char buffer[64];
-  const std::to_chars_result result = std::to_chars(buffer, buffer + sizeof buffer, v);
-  out.append(buffer, static_cast<std::size_t>(result.ptr - buffer));
-}
-
-template <class T>
-void append_finite(std::string& out, T v) {
-  if (!std::isfinite(v)) {
-    throw Error(ErrorCode::InvalidArgument, concat_text("JSON cannot hold the number ", static_cast<double>(v)),
-                "write npy instead, or find out why the value is not finite");
-  }
-  if (v == 0 && std::signbit(v)) {
-    out += "-0.0";  // "-0" would be read back as the integer zero
-  } else {
-    append_number(out, v);
-  }
-}
-}  // namespace
-
-JsonWriter& JsonWriter::key(std::string_view name) {
-  separate();
-  append_quoted(text_, name);
-  text_ += indent_ == 0 ? ":" : ": ";
-  after_key_ = true;
-  return *this;
-}
-
-JsonWriter& JsonWriter::value(std::string_view text) {
-  separate();
-  append_quoted(text_, text);
-  return *this;
-}
-
-JsonWriter& JsonWriter::value(bool v) {
-  separate();
-  text_ += v ? "true" : "false";
-  return *this;
-}
-
-JsonWriter& JsonWriter::value(std::int64_t v) {
-  separate();
-  append_number(text_, v);
-  return *this;
-}
-
-JsonWriter& JsonWriter::value(std::uint64_t v) {
-  separate();
-  append_number(text_, v);
-  return *this;
-}
-
-JsonWriter& JsonWriter::value(double v) {
-  separate();
-  append_finite(text_, v);
-  return *this;
-}
-
-JsonWriter& JsonWriter::value(float v) {
-  separate();
-  append_finite(text_, v);
-  return *this;
-}
-
-JsonWriter& JsonWriter::null() {
-  separate();
-  text_ += "null";
-  return *this;
-}
-
-std::string JsonWriter::take() {
-  check(open_.empty(), "JsonWriter: an object or array is still open");
-  first_ = true;
-  return std::exchange(text_, {});
-}
 
 }  // namespace rlx

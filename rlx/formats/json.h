@@ -1,4 +1,4 @@
-// JSON parsing and writing: a read-only document with checked access, and a small writer.
+// JSON: a read-only document with checked access, and the writer of rlx/base/json_writer.h.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +10,8 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "rlx/base/json_writer.h"
 
 namespace rlx {
 
@@ -93,48 +95,6 @@ class JsonDocument {
   explicit JsonDocument(std::unique_ptr<Impl> impl);
   const Impl& impl() const;  // throws for a document that was moved from
   std::unique_ptr<Impl> impl_;
-};
-
-/// Writes JSON text. The caller keeps begin and end balanced (checked by `take`).
-class JsonWriter {
- public:
-  /// `indent` spaces per level, 0 for one line.
-  explicit JsonWriter(int indent = 0) : indent_(indent) {}
-  JsonWriter& begin_object() { return open('{'); }
-  JsonWriter& end_object() { return close('}'); }
-  JsonWriter& begin_array() { return open('['); }
-  JsonWriter& end_array() { return close(']'); }
-  JsonWriter& key(std::string_view name);
-  JsonWriter& value(std::string_view text);
-  JsonWriter& value(const char* text) { return value(std::string_view(text)); }
-  JsonWriter& value(bool v);
-  JsonWriter& value(std::int64_t v);
-  JsonWriter& value(std::uint64_t v);
-  JsonWriter& value(int v) { return value(static_cast<std::int64_t>(v)); }
-  /// Writes the shortest text that reads back as the same number. Errors: NaN and infinities, which JSON cannot
-  /// represent.
-  JsonWriter& value(double v);
-  JsonWriter& value(float v);
-  JsonWriter& null();
-  template <class T>
-  JsonWriter& member(std::string_view name, const T& v) {
-    return key(name).value(v);
-  }
-  /// Returns the text so far and clears it, for streaming.
-  std::string flush() { return std::exchange(text_, {}); }
-  /// The finished text. Open objects or arrays are an internal error.
-  std::string take();
-
- private:
-  JsonWriter& open(char bracket);
-  JsonWriter& close(char bracket);
-  void separate();
-  void new_line();
-  std::string text_;
-  std::string open_;  // the closing bracket of every open level
-  bool first_ = true;
-  bool after_key_ = false;
-  int indent_ = 0;
 };
 
 }  // namespace rlx

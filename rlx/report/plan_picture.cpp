@@ -14,24 +14,24 @@ enum class How : int { Own = 0, InPlace = 1, View = 2 };
 
 class PlanWriter {
  public:
-  PlanWriter(JsonText& json, ReportRecords& records, ReportStrings& strings)
+  PlanWriter(JsonWriter& json, ReportRecords& records, ReportStrings& strings)
       : json_(json), records_(records), strings_(strings) {}
 
   void write(const LirModule& m, const std::string& name, std::int64_t body) {
     const LirBufferPlan& p = m.plan;
-    json_.begin('{').member("name", name).member("body", body).member("opaque", p.opaque);
+    json_.begin_object().member("name", name).member("body", body).member("opaque", p.opaque);
     json_.member("alignment", p.alignment).member("peak", p.live_peak_bytes).member("unshared", p.unshared_bytes);
-    json_.key("arenas").begin('[');
+    json_.key("arenas").begin_array();
     for (std::size_t a = 0; a < p.arenas.size(); ++a)
-      json_.begin('[').value(p.arenas[a]).value(p.arena_device(a)).end(']');
-    json_.end(']').key("steps").begin('[');
+      json_.begin_array().value(p.arenas[a]).value(p.arena_device(a)).end_array();
+    json_.end_array().key("steps").begin_array();
     for (const LirStep& s : p.schedule) json_.value(s.node.index);
-    json_.end(']');
+    json_.end_array();
     write_devices(m);
     write_values(m);
     write_held(p);
     write_parts(m);
-    json_.member("notes", inspect_plan_notes(m)).end('}');
+    json_.member("notes", inspect_plan_notes(m)).end_object();
     for (const LirBodies& b : p.bodies)
       for (std::size_t i = 0; i < b.modules.size(); ++i)
         write(b.modules[i], concat_text(name == "program" ? "" : name + " / ", "body ", i, " of ", b.node),
@@ -46,14 +46,14 @@ class PlanWriter {
 
  private:
   void write_devices(const LirModule& m) {
-    json_.key("devices").begin('[');
+    json_.key("devices").begin_array();
     std::uint32_t last = ~std::uint32_t{0};
     for (std::size_t s = 0; s < m.plan.schedule.size(); ++s) {
       const std::uint32_t device = m.plan.node_device(m.plan.schedule[s].node);
       if (device != last) json_.value(s).value(device);
       last = device;
     }
-    json_.end(']');
+    json_.end_array();
   }
 
   // The value that owns the bytes of a view.
@@ -99,7 +99,7 @@ class PlanWriter {
       for (const Graph::StateUpdate& u : g.state_updates()) read(u.value, end);
       find_in_place(g, p, owners, slot, last, over);
     }
-    json_.key("buffers").begin('[');
+    json_.key("buffers").begin_array();
     for (std::uint32_t i = 0; planned && i < g.num_nodes(); ++i)
       for (std::uint32_t r = 0; r < g.nodes()[i].num_results(); ++r) {
         const Value v(NodeId{i}, r);
@@ -107,23 +107,23 @@ class PlanWriter {
         if (at.place != Place::Arena) continue;
         const std::uint32_t k = slot(owners[i][r]);  // a view extends the life of its owner
         const How how = at.is_view ? How::View : over[k].node.valid() ? How::InPlace : How::Own;
-        json_.begin('[').value(i).value(r).value(at.index).value(at.offset).value(at.bytes);
+        json_.begin_array().value(i).value(r).value(at.index).value(at.offset).value(at.bytes);
         json_.value(first[k]).value(last[k]).value(static_cast<int>(how));
         if (how == How::InPlace) json_.value(over[k].node.index);
         if (how == How::View) json_.value(owners[i][r].node.index);
-        json_.end(']');
+        json_.end_array();
       }
-    json_.end(']').key("elsewhere").begin('[');
+    json_.end_array().key("elsewhere").begin_array();
     const std::vector<NodeId> states = g.leaves(OpKind::State);
     for (std::uint32_t i = 0; planned && i < g.num_nodes(); ++i)
       for (std::uint32_t r = 0; r < g.nodes()[i].num_results(); ++r) {
         const LirValue& at = p.values[i][r];
         if (at.place == Place::Arena) continue;
         const std::uint32_t k = slot(owners[i][r]);
-        json_.begin('[').value(i).value(r).value(strings_.id(place_name(g, states, at))).value(at.bytes);
-        json_.value(first[k]).value(last[k]).end(']');
+        json_.begin_array().value(i).value(r).value(strings_.id(place_name(g, states, at))).value(at.bytes);
+        json_.value(first[k]).value(last[k]).end_array();
       }
-    json_.end(']');
+    json_.end_array();
   }
 
   // Finds results written over an operand that this step reads last.
@@ -162,20 +162,20 @@ class PlanWriter {
 
   // Body memory: ranges that only the node uses while it runs.
   void write_held(const LirBufferPlan& p) {
-    json_.key("held").begin('[');
+    json_.key("held").begin_array();
     for (std::size_t s = 0; s < p.schedule.size(); ++s) {
       const LirBodies* b = p.bodies_of(p.schedule[s].node);
       if (!b) continue;
       for (const LirRange& r : b->ranges)
-        json_.begin('[').value(b->node.index).value(r.arena).value(r.offset).value(r.bytes).value(s).end(']');
+        json_.begin_array().value(b->node.index).value(r.arena).value(r.offset).value(r.bytes).value(s).end_array();
     }
-    json_.end(']');
+    json_.end_array();
   }
 
   void write_parts(const LirModule& m) {
-    json_.key("parts").begin('[');
+    json_.key("parts").begin_array();
     for (const LirPart& part : m.plan.parts) {
-      json_.begin('[').value(part.device).value(part.host_controlled).begin('[');
+      json_.begin_array().value(part.device).value(part.host_controlled).begin_array();
       std::vector<NodeId> nodes;
       for (std::size_t i = 0; i < part.nodes.size(); ++i)
         if (part.host_controlled || !op_def(part.modules[0].graph.nodes()[i].kind()).is_leaf())
@@ -183,19 +183,19 @@ class PlanWriter {
       std::sort(nodes.begin(), nodes.end());
       nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
       for (NodeId id : nodes) json_.value(id.index);
-      json_.end(']').end(']');
+      json_.end_array().end_array();
     }
-    json_.end(']');
+    json_.end_array();
   }
 
-  JsonText& json_;
+  JsonWriter& json_;
   ReportRecords& records_;
   ReportStrings& strings_;
 };
 
 }  // namespace
 
-void write_plans(JsonText& json, const LirModule& m, ReportRecords& records, ReportStrings& strings) {
+void write_plans(JsonWriter& json, const LirModule& m, ReportRecords& records, ReportStrings& strings) {
   PlanWriter(json, records, strings).write(m, "program", -1);
 }
 

@@ -58,10 +58,10 @@ class Candidates {
 };
 
 template <class T>
-void write_list(JsonText& json, const std::vector<T>& numbers) {
-  json.begin('[');
+void write_list(JsonWriter& json, const std::vector<T>& numbers) {
+  json.begin_array();
   for (T n : numbers) json.value(n);
-  json.end(']');
+  json.end_array();
 }
 
 }  // namespace
@@ -135,23 +135,23 @@ bool ReportRecords::changed(const Node& a, const Node& b, const std::vector<std:
 
 std::uint32_t ReportRecords::write_record(const Node& n, const std::vector<std::uint32_t>& entity_of) {
   const OpTexts& t = texts(n.op);
-  JsonText json;
-  json.begin('[').value(t.name).value(t.attrs);
+  JsonWriter json(kHtmlJson);
+  json.begin_array().value(t.name).value(t.attrs);
   if (n.shapes.size() == 1) {
     json.value(strings_.id(n.shapes[0].text()));
   } else {
-    json.begin('[');
+    json.begin_array();
     for (const Shape& s : n.shapes) json.value(strings_.id(s.text()));
-    json.end(']');
+    json.end_array();
   }
-  json.begin('[');
+  json.begin_array();
   for (Value v : n.inputs) {
     if (v.result == 0)
       json.value(entity_of[v.node.index]);
     else
-      json.begin('[').value(entity_of[v.node.index]).value(v.result).end(']');
+      json.begin_array().value(entity_of[v.node.index]).value(v.result).end_array();
   }
-  json.end(']');
+  json.end_array();
   const Origin& o = n.origin;
   const int fields = !t.bodies.empty()  ? 6
                      : !o.from.empty()  ? 5
@@ -164,34 +164,34 @@ std::uint32_t ReportRecords::write_record(const Node& n, const std::vector<std::
   if (fields >= 3) json.value(o.loc.line);
   if (fields >= 4) json.value(strings_.id(o.pass));
   if (fields >= 5) {
-    json.begin('[');
+    json.begin_array();
     for (const std::string& from : o.from) json.value(strings_.id(from));
-    json.end(']');
+    json.end_array();
   }
   if (fields >= 6) write_list(json, t.bodies);
   if (num_records_ > 0) records_ += ",\n";
-  records_ += json.end(']').take();
+  records_ += json.end_array().take();
   return num_records_++;
 }
 
 std::string ReportRecords::roots_text(const Graph& g, const std::vector<std::uint32_t>& entity_of) {
-  JsonText json;
-  json.begin('[');
+  JsonWriter json(kHtmlJson);
+  json.begin_array();
   const auto root = [&](const std::string& what, Value v) {
-    json.begin('[').value(what).value(entity_of[v.node.index]).value(v.result).end(']');
+    json.begin_array().value(what).value(entity_of[v.node.index]).value(v.result).end_array();
   };
   for (std::size_t i = 0; i < g.outputs().size(); ++i) root(concat_text("output ", i), g.outputs()[i]);
   for (const Graph::StateUpdate& u : g.state_updates()) root(concat_text("new value of state '", u.name, "'"), u.value);
   for (const auto& [symbol, source] : g.symbol_sources()) root(concat_text("value of symbol ", symbol), source);
   for (NodeId id : g.ordered()) root("runs in order", id);
-  return json.end(']').take();
+  return json.end_array().take();
 }
 
-void ReportRecords::add_stage(JsonText& json, std::string_view name, std::string_view what, const Graph& g) {
+void ReportRecords::add_stage(JsonWriter& json, std::string_view name, std::string_view what, const Graph& g) {
   std::vector<std::uint64_t> signature = signatures(g);
   std::vector<std::uint32_t> found(g.num_nodes(), kNone), entity(g.num_nodes());
   if (before_) found = match(g, signature);
-  json.begin('{').member("name", name).member("what", what).member("graph", g.name());
+  json.begin_object().member("name", name).member("what", what).member("graph", g.name());
   std::vector<std::uint32_t> set;
   for (std::uint32_t j = 0; j < g.num_nodes(); ++j) {
     entity[j] = found[j] == kNone ? num_entities_++ : before_entity_[found[j]];
@@ -213,7 +213,7 @@ void ReportRecords::add_stage(JsonText& json, std::string_view name, std::string
   write_list(json, set);
   std::string ends = roots_text(g, entity);
   if (ends != before_roots_ || !before_) json.key("roots").raw(ends);
-  json.end('}');
+  json.end_object();
   before_ = &g;
   before_signature_ = std::move(signature);
   before_entity_ = std::move(entity);
@@ -225,20 +225,20 @@ std::uint32_t ReportRecords::body(const Graph& g) {
   std::vector<std::uint32_t> numbers(g.num_nodes()), records;
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i) numbers[i] = i;
   for (const Node& n : g.nodes()) records.push_back(write_record(n, numbers));
-  JsonText json;
-  json.begin('{').member("graph", g.name()).key("records");
+  JsonWriter json(kHtmlJson);
+  json.begin_object().member("graph", g.name()).key("records");
   write_list(json, records);
-  json.key("roots").raw(roots_text(g, numbers)).end('}');
+  json.key("roots").raw(roots_text(g, numbers)).end_object();
   const auto number = static_cast<std::uint32_t>(bodies_.size());
   bodies_.push_back(json.take());
   body_numbers_.emplace(&g, number);
   return number;
 }
 
-void ReportRecords::write(JsonText& json) {
-  json.key("records").raw(concat_text("[", records_, "]")).key("bodies").begin('[');
+void ReportRecords::write(JsonWriter& json) {
+  json.key("records").raw(concat_text("[", records_, "]")).key("bodies").begin_array();
   for (const std::string& body : bodies_) json.raw(body);
-  json.end(']');
+  json.end_array();
 }
 
 }  // namespace rlx

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "rlx/base/json_text.h"
+#include "rlx/base/json_writer.h"
 #include "rlx/ir/graph.h"
 #include "rlx/report/strings.h"
 
@@ -21,12 +21,12 @@ class ReportRecords {
 
   /// The next stage, as JSON: {"name", "what", "order": [first entity, count, ..], "set": [entity, record, ..],
   /// "roots": [[text, entity, result], ..]}. Roots equal to those of the previous stage are omitted.
-  void add_stage(JsonText& json, std::string_view name, std::string_view what, const Graph& g);
+  void add_stage(JsonWriter& json, std::string_view name, std::string_view what, const Graph& g);
   /// The number of graph `g` among the bodies. Its entities are its node numbers. `g` must outlive this object.
   std::uint32_t body(const Graph& g);
   /// All records, [op, attrs, types, operands, label, file, line, pass, from, bodies], each without its empty end, then
   /// all bodies.
-  void write(JsonText& json);
+  void write(JsonWriter& json);
 
  private:
   struct OpTexts {

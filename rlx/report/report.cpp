@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "rlx/base/json_text.h"
+#include "rlx/base/json_writer.h"
 #include "rlx/base/utf8.h"
 #include "rlx/ir/inspect.h"
 #include "rlx/report/assets.h"
@@ -30,54 +30,54 @@ std::string html_text(std::string_view text) {
   return out;
 }
 
-void write_fusion(JsonText& json, const FusionReport& report) {
-  json.begin('{').member("before", report.nodes_before).member("after", report.nodes_after);
-  json.key("counts").begin('[');
+void write_fusion(JsonWriter& json, const FusionReport& report) {
+  json.begin_object().member("before", report.nodes_before).member("after", report.nodes_after);
+  json.key("counts").begin_array();
   std::map<std::string, std::array<int, 2>> counts;
   for (const auto& [op, n] : report.before) counts[op][0] = n;
   for (const auto& [op, n] : report.after) counts[op][1] = n;
-  for (const auto& [op, n] : counts) json.begin('[').value(op).value(n[0]).value(n[1]).end(']');
-  json.end(']').key("fused").begin('[');
-  for (const auto& [pattern, n] : report.fused) json.begin('[').value(pattern).value(n).end(']');
-  json.end(']').key("missed").begin('[');
+  for (const auto& [op, n] : counts) json.begin_array().value(op).value(n[0]).value(n[1]).end_array();
+  json.end_array().key("fused").begin_array();
+  for (const auto& [pattern, n] : report.fused) json.begin_array().value(pattern).value(n).end_array();
+  json.end_array().key("missed").begin_array();
   for (const MissedFusion& m : report.missed) {
-    json.begin('[').value(m.pattern).value(miss_reason_name(m.reason)).value(m.label).value(m.detail).value(m.hint);
-    json.value(m.node.index).value(m.stage ? static_cast<std::int64_t>(*m.stage) : -1).value(m.in_body).end(']');
+    json.begin_array().value(m.pattern).value(miss_reason_name(m.reason)).value(m.label).value(m.detail).value(m.hint);
+    json.value(m.node.index).value(m.stage ? static_cast<std::int64_t>(*m.stage) : -1).value(m.in_body).end_array();
   }
-  json.end(']').end('}');
+  json.end_array().end_object();
 }
 
-void write_kernels(JsonText& json, const ReportOptions& options, ReportStrings& strings) {
-  json.begin('{').member("note", options.times_note).key("limits").begin('[').value(options.limits.gflops);
+void write_kernels(JsonWriter& json, const ReportOptions& options, ReportStrings& strings) {
+  json.begin_object().member("note", options.times_note).key("limits").begin_array().value(options.limits.gflops);
   for (const MachineLimits::Bandwidth& b : options.limits.bandwidth)
-    json.begin('[').value(b.bytes).value(b.gb_per_s).end(']');
-  json.end(']').key("times").begin('[');
+    json.begin_array().value(b.bytes).value(b.gb_per_s).end_array();
+  json.end_array().key("times").begin_array();
   const bool floors = options.limits.gflops > 0;
   for (const NodeTime& t : options.times) {
-    json.begin('[').value(t.node.valid() ? static_cast<std::int64_t>(t.node.index) : -1).value(strings.id(t.op));
+    json.begin_array().value(t.node.valid() ? static_cast<std::int64_t>(t.node.index) : -1).value(strings.id(t.op));
     json.value(strings.id(t.kernel)).value(t.ns).value(floors ? options.limits.floor_ns(t.cost) : 0.0);
-    json.value(t.cost.flops).value(t.cost.read_bytes + t.cost.write_bytes).end(']');
+    json.value(t.cost.flops).value(t.cost.read_bytes + t.cost.write_bytes).end_array();
   }
-  json.end(']').end('}');
+  json.end_array().end_object();
 }
 
-void write_dispatch(JsonText& json, const KernelDispatchReport& report) {
-  json.begin('[');
+void write_dispatch(JsonWriter& json, const KernelDispatchReport& report) {
+  json.begin_array();
   for (const KindDispatch& k : report.summaries)
-    json.begin('[').value(k.name).value(dispatch_path_name(k.path)).value(k.node_count).value(k.why).end(']');
-  json.end(']');
+    json.begin_array().value(k.name).value(dispatch_path_name(k.path)).value(k.node_count).value(k.why).end_array();
+  json.end_array();
 }
 
 std::string report_data(const CompileResult& result, const ReportOptions& options) {
   ReportStrings strings;
   ReportRecords records(strings);
-  JsonText json;
+  JsonWriter json(kHtmlJson);
   const LirModule& lir = result.lir;
-  json.begin('{').member("version", 1).member("title", options.title.empty() ? lir.graph.name() : options.title);
+  json.begin_object().member("version", 1).member("title", options.title.empty() ? lir.graph.name() : options.title);
   json.member("graph", lir.graph.name()).member("target", result.dispatch.backend_name);
-  json.key("devices").begin('[').value(result.dispatch.backend_name);
+  json.key("devices").begin_array().value(result.dispatch.backend_name);
   for (DeviceId d : lir.others) json.value(device_text(d));
-  json.end(']').key("stages").begin('[');
+  json.end_array().key("stages").begin_array();
   std::map<std::string, int> runs;  // run counts of repeated passes, which make their names unique
   std::int64_t planned = -1, number = 0;
   const auto add = [&](std::string_view name, std::string_view what, const Graph& g) {
@@ -102,9 +102,9 @@ std::string report_data(const CompileResult& result, const ReportOptions& option
     add("lir", result.source ? "the program, which has unbound symbols and no memory plan" : "the planned program",
         lir.graph);
   }
-  json.end(']').member("planned", planned).member("open", result.source != nullptr).key("plans").begin('[');
+  json.end_array().member("planned", planned).member("open", result.source != nullptr).key("plans").begin_array();
   if (!result.source) write_plans(json, lir, records, strings);
-  json.end(']').key("prepare").value(lir.prepare.num_nodes() ? static_cast<std::int64_t>(records.body(lir.prepare))
+  json.end_array().key("prepare").value(lir.prepare.num_nodes() ? static_cast<std::int64_t>(records.body(lir.prepare))
                                                              : -1);
   json.key("fusion");
   write_fusion(json, result.fusion);
@@ -112,20 +112,20 @@ std::string report_data(const CompileResult& result, const ReportOptions& option
   write_kernels(json, options, strings);
   json.key("dispatch");
   write_dispatch(json, result.dispatch);
-  json.key("reports").begin('[');
+  json.key("reports").begin_array();
   const auto report = [&](const char* name, const std::string& text) {
-    json.begin('[').value(name).value(text).end(']');
+    json.begin_array().value(name).value(text).end_array();
   };
   report("dispatch: how each kind of op reaches the device", result.dispatch.text());
   report("updates that need a copy", result.source ? std::string() : inspect_copies(lir));
   report("devices", inspect_devices(lir));
   report("fusion", result.fusion.summary_line() + "\n");
   report("program", result.source ? inspect_graph_stats(lir.graph) : inspect_lir_stats(lir));
-  json.end(']');
+  json.end_array();
   records.write(json);
-  json.key("strings").begin('[');
+  json.key("strings").begin_array();
   for (const std::string* text : strings.texts()) json.value(*text);
-  return json.end(']').end('}').take();
+  return json.end_array().end_object().take();
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <unordered_set>
 
-#include "rlx/base/json_text.h"
+#include "rlx/base/json_writer.h"
 #include "rlx/base/trace.h"
 #include "rlx/ir/op_def.h"
 
@@ -300,8 +300,7 @@ void CompiledGraph::Impl::begin(BoundProgram& s, std::span<const TensorView> vie
 
 const CompiledGraph::Impl::RunNames& CompiledGraph::Impl::run_names() {
   if (names.serial == trace()->serial()) return names;
-  std::string args = "\"of\":";
-  append_json_string(args, code->source.name());
+  const std::string args = JsonWriter(kHtmlJson).member("of", code->source.name()).take();
   names = {trace()->serial(), trace()->name("run", "run", args), trace()->name("run", "submit", args)};
   if (runs_apart()) names.device = trace()->track(device_text(device->id()));
   return names;

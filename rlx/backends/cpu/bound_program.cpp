@@ -11,7 +11,7 @@
 #include "rlx/backends/cpu/final_copies.h"
 #include "rlx/backends/cpu/pointer_relocation.h"
 #include "rlx/backends/cpu/task_schedules.h"
-#include "rlx/base/json_text.h"
+#include "rlx/base/json_writer.h"
 #include "rlx/base/trace.h"
 
 namespace rlx::cpu {
@@ -90,7 +90,7 @@ class Bound final : public BoundGraph {
       const std::size_t tasks = program_.first_task(i + 1) - program_.first_task(i);
       if (tasks == 0) continue;
       const NodeId id = lir.plan.schedule[i].node;
-      JsonText args;
+      JsonWriter args(kHtmlJson);
       args.member("value", id.text()).member("step", i).member("label", lir.graph.node(id).origin.label);
       args.member("kernel", program_.row(i).kernel).member("device", "cpu");
       names->tasks.resize(program_.first_task(i + 1),

@@ -1,10 +1,7 @@
-// JSON documents: access, error texts with positions; the writer.
+// JSON documents: access, error texts with positions.
 #include "rlx/formats/json.h"
 
 #include <doctest/doctest.h>
-
-#include <cmath>
-#include <limits>
 
 #include "tests/support/error_text.h"
 
@@ -86,36 +83,6 @@ TEST_CASE("json: whole numbers beyond 64 bits are read as numbers") {
 
 TEST_CASE("json: an empty text without a pointer is a fault of the text") {
   CHECK_THROWS_AS((void)JsonDocument::parse(std::string_view(), "nothing.json"), Error);
-}
-
-TEST_CASE("json writer: nesting, escapes, numbers that read back") {
-  JsonWriter w;
-  w.begin_object().member("a", 1).key("b").begin_array().value(0.1f).value(0.1).value(true).null().end_array();
-  w.member("s", "q\"\\\n\x01é").key("e").begin_object().end_object().end_object();
-  CHECK(w.take() == "{\"a\":1,\"b\":[0.1,0.1,true,null],\"s\":\"q\\\"\\\\\\n\\u0001é\",\"e\":{}}");
-  JsonWriter pretty(2);
-  pretty.begin_array().value(1).begin_object().member("k", std::int64_t{-5}).end_object().end_array();
-  CHECK(pretty.take() == "[\n  1,\n  {\n    \"k\": -5\n  }\n]");
-  JsonWriter numbers;
-  const double value = 1.0 / 3;
-  numbers.begin_array().value(value).value(std::uint64_t{18446744073709551615u}).value(-0.0f).end_array();
-  const JsonDocument back = JsonDocument::parse(numbers.take(), "t");
-  CHECK(back.root().elements("")[0].as_number("") == value);
-  CHECK(std::signbit(back.root().elements("")[2].as_number("")));
-  CHECK(contains(error_text([&] { JsonWriter().value(std::nan("")); }), "JSON cannot hold"));
-  CHECK(contains(error_text([&] { JsonWriter().value(std::numeric_limits<float>::infinity()); }), "JSON cannot hold"));
-  CHECK(contains(error_text([] {
-                   JsonWriter x;
-                   x.begin_array();
-                   x.take();
-                 }),
-                 "still open"));
-  CHECK(contains(error_text([] {
-                   JsonWriter x;
-                   x.begin_array();
-                   x.end_object();
-                 }),
-                 "not open"));
 }
 
 }  // namespace rlx
