@@ -1,12 +1,14 @@
 # Modules (folders of rlx/), what each may include, and the libraries they are gathered into.
 
-# rlx_module(NAME [INTERNAL] [SMALL] [LIBRARY core|report|models|testing] [DEPENDS a b ...] [INTERNAL_HEADERS x.h folder ...])
+# rlx_module(NAME [INTERNAL] [SMALL [EXCEPT x.cpp folder ...]] [LIBRARY core|report|models|testing] [DEPENDS a b ...]
+#   [INTERNAL_HEADERS x.h folder ...])
 # Adds rlx/NAME/*.cpp to a library and declares which modules it may include; a folder without sources is allowed.
-# SMALL: much code, each piece of which runs once a graph or a file; release builds optimise it for size.
+# SMALL: much code, each piece of which runs once a graph or a file; release builds optimise it for size, but for EXCEPT,
+# what runs once a run, a token or an element.
 # "a DEPENDS b" permits b and whatever b may include. The headers are installed unless INTERNAL is given, but for those
 # named: what no user needs may change without notice.
 function(rlx_module name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "INTERNAL;SMALL" "LIBRARY" "DEPENDS;INTERNAL_HEADERS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "INTERNAL;SMALL" "LIBRARY" "DEPENDS;INTERNAL_HEADERS;EXCEPT")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "rlx_module(${name}): unknown arguments ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -49,6 +51,19 @@ function(rlx_module name)
       list(FILTER sources EXCLUDE REGEX "_samples\\.cpp$")
     endif()
   endif()
+  foreach(path IN LISTS arg_EXCEPT)
+    set(fast ${sources})
+    if(IS_DIRECTORY "${root}/${name}/${path}")
+      list(FILTER fast INCLUDE REGEX "^${root}/${name}/${path}/")
+    else()
+      list(FILTER fast INCLUDE REGEX "^${root}/${name}/${path}$")
+    endif()
+    if(NOT fast)
+      message(FATAL_ERROR "rlx_module(${name}): EXCEPT ${path}: there is no such source")
+    endif()
+    list(REMOVE_ITEM sources ${fast})
+    rlx_add_sources(${arg_LIBRARY} OFF ${fast})
+  endforeach()
   rlx_add_sources(${arg_LIBRARY} "${arg_SMALL}" ${sources})
   foreach(header IN LISTS arg_INTERNAL_HEADERS)
     if(IS_DIRECTORY "${root}/${name}/${header}")

@@ -206,10 +206,6 @@ std::string cast_text(KernelBuilder& k, const Term& x, DType to) {
 
 }  // namespace
 
-std::string activation_text(KernelBuilder& k, const ops::Activation& op, std::string_view x) {
-  return float_activation(k, op, x);
-}
-
 const char* step_refuses(const Graph& g, const Node& n) {
   if (const char* why = refuse_node_dtypes(g, n)) return why;
   if (const auto* a = n.op.get_if<ops::Activation>()) {

@@ -23,8 +23,6 @@ const char* step_refuses(const Graph& g, const Node& n);
 std::string step_text(KernelBuilder& k, const OpBox& op, const std::vector<Term>& in, DType out);
 /// `value`, of the compute type, rounded or wrapped to dtype `t` and back.
 std::string settled(KernelBuilder& k, DType t, std::string_view value);
-/// An activation of an f32 expression.
-std::string activation_text(KernelBuilder& k, const ops::Activation& op, std::string_view x);
 /// True when the op is so expensive that a thread computes one element only.
 bool is_long(const OpBox& op);
 

@@ -139,10 +139,6 @@ std::string Mover::fill(const std::vector<std::string>& words, std::string_view 
   return bytes_ == 16 ? concat_text("vec4<u32>(", word, ")") : word;
 }
 
-std::string Mover::select(std::string_view no, std::string_view yes, std::string_view condition) const {
-  return concat_text("select(", no, ", ", yes, ", ", condition, ")");
-}
-
 std::vector<std::string> Mover::words_of(const Ref& scalar) {
   const std::size_t words = std::max<std::size_t>(1, size_bytes(scalar.dtype) / 4);
   Ref r = scalar;

@@ -39,8 +39,6 @@ class Mover {
   std::string load(const Ref& in_units, std::string_view index);
   /// A unit of equal elements, each with the given words; `last` is the coordinate of the last axis.
   std::string fill(const std::vector<std::string>& words, std::string_view last) const;
-  /// `yes` or `no`, by `condition`.
-  std::string select(std::string_view no, std::string_view yes, std::string_view condition) const;
   /// The words of one element: of a scalar value, and of a number of dtype `t`.
   std::vector<std::string> words_of(const Ref& scalar);
   static std::vector<std::string> words_of(DType t, double value);

@@ -17,6 +17,7 @@ struct MeshAxis {
 /// Ranks as a grid of named axes. Ranks along the last axis are adjacent. Without axes the mesh is one rank.
 struct Mesh {
   std::vector<MeshAxis> axes;
+  /// The product of the ranks of all axes.
   std::int64_t ranks() const;
 };
 

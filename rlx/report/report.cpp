@@ -105,7 +105,7 @@ std::string report_data(const CompileResult& result, const ReportOptions& option
   json.end_array().member("planned", planned).member("open", result.source != nullptr).key("plans").begin_array();
   if (!result.source) write_plans(json, lir, records, strings);
   json.end_array().key("prepare").value(lir.prepare.num_nodes() ? static_cast<std::int64_t>(records.body(lir.prepare))
-                                                             : -1);
+                                                                : -1);
   json.key("fusion");
   write_fusion(json, result.fusion);
   json.key("kernels");

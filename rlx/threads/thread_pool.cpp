@@ -342,14 +342,6 @@ std::int64_t StepSchedule::lower_half(std::int64_t chunks) {
   return std::min<std::int64_t>(chunks, std::int64_t{State::half(units_of(n), false)} * chunks_per_unit(n));
 }
 
-void StepSchedule::set_chunks(std::int64_t step, std::int64_t chunks) {
-  if (step < 0 || step >= size() || chunks < 0 || chunks > 0x7fffffff) {
-    throw Error(ErrorCode::InvalidArgument, concat_text("set_chunks(", step, ", ", chunks,
-                                                        ") is out of range for a schedule of ", size(), " steps"));
-  }
-  state_->set_chunks(static_cast<std::size_t>(step), static_cast<std::uint32_t>(chunks));
-}
-
 namespace {
 
 // Records the work of one thread in a traced run. Consecutive chunks of a step are one event. It reads the trace only

@@ -50,9 +50,6 @@ class StepSchedule {
   std::int64_t size() const;
   /// The number of `chunks` in the lower half.
   static std::int64_t lower_half(std::int64_t chunks);
-  /// Changes the chunk count of a step between runs, for a size that is known only at run time. When halves wait for
-  /// halves, the caller must make sure that the halves stay the same.
-  void set_chunks(std::int64_t step, std::int64_t chunks);
 
  private:
   friend class ThreadPool;

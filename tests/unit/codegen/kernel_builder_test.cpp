@@ -118,7 +118,7 @@ TEST_CASE("codegen: every function and what it calls is in the library, callees 
     const Sum sum;
     codegen::NodeKernels node = sum.node();
     codegen::KernelBuilder k(node, "function");
-    k << k.store(node.out(), "0u", codegen::activation_text(k, {fn}, "1.0f"));
+    k << k.store(node.out(), "0u", codegen::step_text(k, ops::Activation{fn}, {{"1.0f"}}, DType::F32));
     k.finish(Dim(1));
   }
   const auto texts = codegen::helper_texts("gelu_f32");

@@ -234,6 +234,8 @@ TEST_CASE("collectives of one rank are what they are given") {
   const std::vector<Tensor> exact = evaluate(g, values);
   CompileOptions options;
   options.mesh = Mesh{{{"data", 1}, {"model", 1}}};
+  CHECK(options.mesh.ranks() == 1);
+  CHECK(Mesh{{{"data", 2}, {"model", 3}}}.ranks() == 6);
   for (const CompileOptions& o : {CompileOptions{}, options}) {
     CompiledGraph f = Session().compile_with(Graph(g), o);
     const std::vector<Tensor> got = f.run_typed(values);
