@@ -1,9 +1,9 @@
 """Prints the slowest steps of the last build from .ninja_log, and the total of all steps.
 
-usage: python3 bench/build_time.py [BUILD_FOLDER] [COUNT]     (default: build/dev, 20)
 The figures are wall-clock times per step in ninja's log; other load on the machine or a cache (ccache) changes them.
 """
 
+import argparse
 import sys
 from pathlib import Path
 
@@ -23,19 +23,21 @@ def read_steps(log: Path) -> dict[str, float]:
 
 
 def limit_of(output: str) -> float:
-    return KERNEL_LIMIT_S if "/kernels/" in output else FILE_LIMIT_S
+    return KERNEL_LIMIT_S if "_kernels.cpp" in output else FILE_LIMIT_S
 
 
 def main() -> int:
-    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "build/dev")
-    count = int(sys.argv[2]) if len(sys.argv) > 2 else 20
-    log = folder / ".ninja_log"
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", nargs="?", type=Path, default=Path("build/dev"), help="a build folder of ninja")
+    parser.add_argument("count", nargs="?", type=int, default=20, help="how many of the slowest steps")
+    options = parser.parse_args()
+    log = options.folder / ".ninja_log"
     if not log.exists():
         print(f"{log} does not exist; build first, for example: cmake --workflow --preset dev", file=sys.stderr)
         return 1
     steps = read_steps(log)
     objects = {name: seconds for name, seconds in steps.items() if name.endswith((".o", ".gch", ".pch"))}
-    slowest = sorted(steps.items(), key=lambda step: -step[1])[:count]
+    slowest = sorted(steps.items(), key=lambda step: -step[1])[: options.count]
     for name, seconds in slowest:
         over = "  over its limit" if name in objects and seconds > limit_of(name) else ""
         print(f"{seconds:7.2f} s  {name}{over}")

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""The tables of README.md, from the --json files of bench/minilm, bench/embed and bench/gemm.
+"""The tables of docs/performance.md for MiniLM, `rlx embed` and matmul, from the --json files of bench/minilm,
+bench/embed and bench/gemm.
 
 bench/report.py [--minilm FILE] [--embed FILE] [--gemm FILE]      Markdown on the standard output
 """

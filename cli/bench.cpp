@@ -241,13 +241,13 @@ void print_breakdown(std::vector<KernelTime> rows, const CompiledGraph& f) {
   }
   rows.push_back(all);
   std::printf("  %-52s %5s %10s %6s", floors ? "op  kernel, on one thread" : "op  kernel", "nodes", "us", "%");
-  if (floors) std::printf(" %10s %7s", "floor us", "floor %");
+  if (floors) std::printf(" %11s %10s", "roofline us", "roofline %");
   std::printf(" %8s %7s\n", "GFLOP/s", "GB/s");
   for (const KernelTime& row : rows) {
     std::printf("  %-52s %5d %10.1f %6.1f",
                 row.kernel.empty() ? row.op.c_str() : concat_text(row.op, "  ", row.kernel).c_str(), row.nodes,
                 row.ns / 1e3, 100 * row.ns / all.ns);
-    if (floors) std::printf(" %10.1f %7.1f", row.floor_ns / 1e3, 100 * row.floor_ns / row.ns);
+    if (floors) std::printf(" %11.1f %10.1f", row.floor_ns / 1e3, 100 * row.floor_ns / row.ns);
     std::printf(" %8.1f %7.1f\n", row.flops / row.ns, row.bytes / row.ns);
   }
 }
@@ -277,7 +277,7 @@ MachineLimits measured_limits(const BenchOptions& o, const CompiledGraph& f) {
   if (!o.breakdown || f.device() != Device::Cpu) return {};
   const MachineLimits limits = one_thread_limits(Device::Cpu, o.isa);
   if (o.json) return limits;
-  std::printf("floor, measured now on one thread: %.1f GFLOP/s; GB/s of a buffer of", limits.gflops);
+  std::printf("roofline, measured now on one thread: %.1f GFLOP/s; GB/s of a buffer of", limits.gflops);
   for (const MachineLimits::Bandwidth& b : limits.bandwidth) std::printf(" %zu KiB: %.0f", b.bytes >> 10, b.gb_per_s);
   std::printf("\n");
   return limits;
@@ -470,7 +470,7 @@ void register_bench(CommandLine& line) {
   sub.add_option("--seconds", o->budget_s, "time budget of a graph or shape").in_range(0.001, 3600.0);
   sub.add_flag("--json", o->json, "one JSON object per graph or shape, with --breakdown also the kernels");
   sub.add_flag("--memory", o->memory, kMemoryFlag);
-  sub.add_flag("--breakdown", o->breakdown, "time by kernel, beside the roofline floor of arithmetic and memory");
+  sub.add_flag("--breakdown", o->breakdown, "time by kernel, beside the roofline of arithmetic and memory");
   sub.footer(concat_text(
       "Inputs and params of a graph that no file gives get made-up values, the same in every run.\n\n", kExitStatus));
   sub.callback([o] { bench(*o); });

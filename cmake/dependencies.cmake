@@ -2,9 +2,6 @@
 include(system_libraries)
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
-if(NOT CMAKE_CROSSCOMPILING)
-  find_package(benchmark QUIET)
-endif()
 
 # Header-only packages. A cross compiler must not see the host's whole include folder, so there it gets links to these.
 function(rlx_header_only name header)

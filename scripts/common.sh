@@ -56,7 +56,6 @@ have_package() {
     g++) command -v g++ >/dev/null && return ;;
     cmake) command -v cmake >/dev/null && return ;;
     ninja-build) command -v ninja >/dev/null && return ;;
-    npm) command -v npm >/dev/null && return ;;
     python3) command -v python3 >/dev/null && return ;;
     python3-pip) python3 -m pip --version >/dev/null 2>&1 && return ;;
     python3-venv) python3 -c 'import ensurepip, venv' 2>/dev/null && return ;;

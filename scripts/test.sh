@@ -4,7 +4,8 @@
 #   --yes       do not ask before installing
 #   --full cpu  the whole matrix, hours: also unit, golden, property and adversarial tests by g++, the thread sanitizer,
 #               ARM under emulation, ten minutes of fuzzing, token ids and new ops beside Python packages, and the
-#               benches beside their peers; writes build/report-cpu-DATE.md, from which the README's tables are made
+#               benches beside their peers; writes build/report-cpu-DATE.md, from which the tables of
+#               docs/performance.md are made
 #   --full adversarial  everything on the adversarial test device under the thread sanitizer too; writes
 #               build/report-adversarial-DATE.md
 #   --full vulkan, opengl, webgpu, tpu  everything of that device and nothing else; writes build/report-DEVICE-DATE.md
