@@ -91,8 +91,9 @@ std::string CommandLine::with_new_name(const std::string& command, const std::st
     if (o.command != command || !argument.starts_with(o.old_name)) continue;
     const std::string rest = argument.substr(o.old_name.size());
     if (!rest.empty() && rest.front() != '=') continue;
-    std::fprintf(stderr, "rlx: %s is now %s; the old name goes with the next release\n", o.old_name.c_str(),
-                 o.new_name.c_str());
+    if (!std::exchange(o.told, true))
+      std::fprintf(stderr, "rlx: %s is now %s; the old name goes with the next release\n", o.old_name.c_str(),
+                   o.new_name.c_str());
     return o.new_name + rest;
   }
   return argument;

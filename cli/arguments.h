@@ -113,6 +113,7 @@ class CommandLine {
   friend class Command;
   struct RenamedOption {
     std::string command, old_name, new_name;
+    mutable bool told = false;
   };
   std::string with_new_name(const std::string& command, const std::string& argument) const;
 

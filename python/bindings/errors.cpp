@@ -40,7 +40,8 @@ constexpr std::pair<std::string_view, std::string_view> kSpelling[] = {
     {"DecoderOptions::", "load: "},
     {"RerankerOptions::activation", "activation="},
     {"rlx::", "rlx."},
-    {"give it max_trips", "give it max_iterations"},
+    {" (attribute max_trips: the loop", " (the loop"},
+    {" (attribute max_trips)", ""},
     {"matmul precision '", "matmul_precision '"},
     {"load the model with matmul precision ", "load the model with matmul_precision "},
 };

@@ -151,18 +151,22 @@ JsonWriter& JsonWriter::integer(std::uint64_t v) {
 }
 
 JsonWriter& JsonWriter::value(double v) {
-  separate();
+  std::string number;  // first, as it may throw
   if (style_.decimals < 0)
-    append_finite(text_, v);
+    append_finite(number, v);
   else
-    append_rounded(text_, v, style_.decimals);
+    append_rounded(number, v, style_.decimals);
+  separate();
+  text_ += number;
   return *this;
 }
 
 JsonWriter& JsonWriter::value(float v) {
   if (style_.decimals >= 0) return value(double{v});
+  std::string number;
+  append_finite(number, v);
   separate();
-  append_finite(text_, v);
+  text_ += number;
   return *this;
 }
 
@@ -173,6 +177,10 @@ JsonWriter& JsonWriter::null() {
 }
 
 JsonWriter& JsonWriter::raw(std::string_view json) {
+  if (json.empty()) {
+    check(!after_key_, "JsonWriter: no text for the value of a key");
+    return *this;
+  }
   separate();
   text_ += json;
   return *this;
@@ -180,6 +188,7 @@ JsonWriter& JsonWriter::raw(std::string_view json) {
 
 std::string JsonWriter::take() {
   check(open_.empty(), "JsonWriter: an object or array is still open");
+  check(!after_key_, "JsonWriter: a key has no value");
   first_ = true;
   return std::exchange(text_, {});
 }

@@ -56,11 +56,11 @@ class JsonWriter {
   JsonWriter& member(std::string_view name, const T& v) {
     return key(name).value(v);
   }
-  /// Inserts existing JSON, which is not checked: a value, or members of the open object.
+  /// Inserts existing JSON, which is not checked: a value, or members of the open object (an empty text: none).
   JsonWriter& raw(std::string_view json);
   /// Returns the text so far and clears it, for streaming.
   std::string flush() { return std::exchange(text_, {}); }
-  /// The finished text. Open objects or arrays are an internal error.
+  /// The finished text. Open objects or arrays and a key without a value are an internal error.
   std::string take();
 
  private:

@@ -23,6 +23,7 @@ enum class DispatchPath : std::uint8_t {
   HostFallback,    // neither kernel nor decomposition: the host runs it, on the cpu by its reference rule
   HostControlled,  // a branch or loop without a kernel: the host decides, its bodies run on the devices that claim them
   Unsupported,     // none of these
+  Driven [[deprecated("now HostControlled")]] = HostControlled,
 };
 std::string_view dispatch_path_name(DispatchPath p);
 

@@ -60,6 +60,7 @@ struct CompileOptions {
   std::vector<Donation> donate;              // each input and each output at most once
   std::map<std::string, OnFailure, std::less<>> on_failure;  // by state; default: Invalidate
   std::shared_ptr<PackedWeightCache> packed_weight_cache{};  // keeps packed weights (formats/packed_weight_files.h)
+  OldName<std::shared_ptr<PackedWeightCache>> form_cache{};  // now packed_weight_cache
   std::vector<Placement> placement{};          // one program over several devices; empty: all nodes on the session's
   int ordinal = 0;                             // ordinal of the device compiled for; a session sets its own
   bool must_alias = false;                     // a state or donation that is not updated in place is an error
@@ -70,7 +71,6 @@ struct CompileOptions {
   std::shared_ptr<ChunkAudit> chunk_audit;     // BackendOptions::chunk_audit
   std::shared_ptr<Trace> trace{};  // records compile and runs (base/trace.h); none: the session's, RLX_TRACE
   bool verbose = false;            // a session prints both reports of each compile to the standard error
-  OldName<std::shared_ptr<PackedWeightCache>> form_cache{};  // now packed_weight_cache
   /// `packed_weight_cache`, or the value of its deprecated name.
   const std::shared_ptr<PackedWeightCache>& weight_cache() const {
     return form_cache.value() ? *form_cache.value() : packed_weight_cache;

@@ -64,8 +64,9 @@ struct PrecisionPolicy {
   static PrecisionPolicy of_precision(Precision p);
   /// F32 everywhere, with this allowed precision loss of matmuls.
   static PrecisionPolicy with_matmul_precision(MatmulPrecision precision, KeepValues keep_values = KeepValues::Yes);
-  [[deprecated("now with_matmul_precision")]] static PrecisionPolicy with_products(MatmulPrecision precision) {
-    return with_matmul_precision(precision);
+  [[deprecated("now with_matmul_precision")]] static PrecisionPolicy with_products(
+      MatmulPrecision precision, KeepValues keep_values = KeepValues::Yes) {
+    return with_matmul_precision(precision, keep_values);
   }
   /// `matmul_precision`, or the value of its deprecated name.
   MatmulPrecision of_matmuls() const { return products.value().value_or(matmul_precision); }

@@ -97,9 +97,27 @@ void require(const std::shared_ptr<const Target>& base, std::string_view who) {
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+// Each of the two names asks the other, so that a target may override either. A target that overrides neither ends in
+// `asked`, the target whose default `packed_layout` runs.
+thread_local const Target* asked = nullptr;
+
 std::optional<PackedLayout> Target::packed_layout(const Graph& g, NodeId id, int operand,
                                                   const ConstantMatrix& of) const {
-  return form(g, id, operand, of);
+  const Target* before = std::exchange(asked, this);
+  std::optional<PackedLayout> layout;
+  try {
+    layout = form(g, id, operand, of);
+  } catch (...) {
+    asked = before;
+    throw;
+  }
+  asked = before;
+  return layout;
+}
+
+std::optional<PackedLayout> Target::form(const Graph& g, NodeId id, int operand, const ConstantMatrix& of) const {
+  if (asked == this) return std::nullopt;
+  return packed_layout(g, id, operand, of);
 }
 #pragma GCC diagnostic pop
 

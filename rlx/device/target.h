@@ -71,13 +71,15 @@ class Target : public Claims {
   /// The packed layout that a matmul's kernel asks for in constant operand `operand`, the matrix `of`. None when the
   /// kernel reads the operand unpacked.
   virtual std::optional<PackedLayout> packed_layout(const Graph&, NodeId, int operand, const ConstantMatrix& of) const;
-  /// The name that targets of the last release give `packed_layout`.
-  [[deprecated("now packed_layout")]] virtual std::optional<PackedLayout> form(const Graph&, NodeId, int /*operand*/,
-                                                                               const ConstantMatrix& /*of*/) const {
-    return std::nullopt;
-  }
+  /// The name of `packed_layout` in the last release, to call and to override.
+  [[deprecated("now packed_layout")]] virtual std::optional<PackedLayout> form(const Graph& g, NodeId id, int operand,
+                                                                               const ConstantMatrix& of) const;
   /// True when the node's kernel can also read that operand in `form`, a packed layout that another reader asked for.
   virtual bool reads_packed(const Graph&, NodeId, int /*operand*/, const PackedLayout&) const { return false; }
+  [[deprecated("now reads_packed")]] bool reads_form(const Graph& g, NodeId id, int operand,
+                                                     const PackedLayout& layout) const {
+    return reads_packed(g, id, operand, layout);
+  }
 };
 
 /// `base`, refusing all kinds except these.

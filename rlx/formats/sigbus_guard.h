@@ -30,10 +30,16 @@ std::optional<std::string> changed_file_at(const void* address);
 
 // Names of the last release.
 using LostPages [[deprecated("now OnLostPage")]] = OnLostPage;
-[[deprecated("now install_sigbus_guard")]] inline constexpr auto& handle_lost_pages = install_sigbus_guard;
-[[deprecated("now guard_mapping")]] inline constexpr auto& keep_lost_pages = guard_mapping;
-[[deprecated("now any_damaged_mapping")]] inline constexpr auto& any_lost_pages = any_damaged_mapping;
-[[deprecated("now damaged_file_at")]] inline constexpr auto& lost_file_at = damaged_file_at;
+[[deprecated("now install_sigbus_guard")]] inline void handle_lost_pages(OnLostPage otherwise) noexcept {
+  install_sigbus_guard(otherwise);
+}
+[[deprecated("now guard_mapping")]] inline void keep_lost_pages(const void* address) noexcept {
+  guard_mapping(address);
+}
+[[deprecated("now any_damaged_mapping")]] inline bool any_lost_pages() noexcept { return any_damaged_mapping(); }
+[[deprecated("now damaged_file_at")]] inline std::optional<std::string> lost_file_at(const void* address) {
+  return damaged_file_at(address);
+}
 
 namespace detail {
 // For MappedFile: registers a mapping, so that a signal handler can find it. At most 4,096 mappings at a time are

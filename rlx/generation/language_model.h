@@ -42,6 +42,9 @@ void set_cache_type(DecoderOptions& options, std::string_view name);
 /// True for a GGUF file, false for a folder.
 bool is_gguf_path(const std::string& path);
 
-[[deprecated("now matmul_precision_named")]] inline constexpr auto& products_named = matmul_precision_named;
+[[deprecated("now matmul_precision_named")]] inline MatmulPrecision products_named(std::string_view name,
+                                                                                   const std::string& path) {
+  return matmul_precision_named(name, path);
+}
 
 }  // namespace rlx

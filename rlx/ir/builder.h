@@ -8,11 +8,15 @@
 // like [B, S, H].
 #pragma once
 
+#include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
 #include <optional>
 #include <string>
+#include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -62,6 +66,17 @@ struct LoopResult {
   Expr iterations{};
   [[deprecated("now iterations")]] Expr trips{};
 };
+/// `auto [carries, ys, iterations] = g.while_loop(..)`.
+template <std::size_t I, class Result>
+  requires std::same_as<std::remove_cvref_t<Result>, LoopResult>
+auto&& get(Result&& r) {
+  if constexpr (I == 0)
+    return std::forward<Result>(r).carries;
+  else if constexpr (I == 1)
+    return std::forward<Result>(r).ys;
+  else
+    return std::forward<Result>(r).iterations;
+}
 #pragma GCC diagnostic pop
 
 /// Builds a body on graph `body`. `operands` are the Inputs of the body, one for each operand. Values of the enclosing
@@ -84,9 +99,13 @@ struct WhileOptions {
   std::string name = "while";
   OldName<std::int64_t> max_trips{};  // now max_iterations
   OldName<bool> cut_ys{};             // now truncate_ys
-  /// These options with the values of deprecated names under the new names.
+  /// These options with the values of deprecated names under the new names. InvalidArgument when both names of the
+  /// number of iterations are set and differ.
   WhileOptions with_new_names() const {
     WhileOptions o = *this;
+    if (max_trips.value() && max_iterations && *max_trips.value() != *max_iterations)
+      throw Error(ErrorCode::InvalidArgument, "while_loop: max_iterations and its deprecated name max_trips differ",
+                  "set max_iterations alone");
     if (max_trips.value()) o.max_iterations = max_trips.value();
     o.truncate_ys = cut_ys.value().value_or(truncate_ys);
     return o;
@@ -531,3 +550,10 @@ Expr operator/(Operand a, Operand b);
 Expr operator-(Operand a);
 
 }  // namespace rlx
+
+template <>
+struct std::tuple_size<rlx::LoopResult> : std::integral_constant<std::size_t, 3> {};
+template <std::size_t I>
+struct std::tuple_element<I, rlx::LoopResult> {
+  using type = std::conditional_t<I == 2, rlx::Expr, rlx::ExprList>;
+};

@@ -39,4 +39,7 @@ class LazyField {
   std::unique_ptr<T> held_;
 };
 
+template <class T>
+using OnDemand [[deprecated("now LazyField")]] = LazyField<T>;
+
 }  // namespace rlx

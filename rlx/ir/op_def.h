@@ -77,6 +77,7 @@ class InferContext {
   Shapes inputs() const;
   /// Collects shape assumptions about symbolic extents; null when they are not collected. For rules that infer bodies.
   std::vector<Dim>* assumed() const { return assumed_; }
+  [[deprecated("now assumed")]] std::vector<Dim>* believed() const { return assumed_; }
   /// True when `d` is known to be negative. A symbolic extent is assumed not to be; `infer_shapes` can collect these
   /// assumptions.
   bool negative(const Dim& d) const {

@@ -34,6 +34,7 @@ class Claims {
   virtual bool on_host(const Graph&, NodeId) const { return false; }
   /// True for a refused branch or loop whose bodies can run as separate programs.
   virtual bool host_controlled(const Graph&, NodeId) const { return false; }
+  [[deprecated("now host_controlled")]] bool driven(const Graph& g, NodeId id) const { return host_controlled(g, id); }
   /// True when the node's kernel reads operand `operand`, the result of a Dequantize, as quantized values, or computes
   /// the quantized values of a Quantize itself.
   virtual bool reads_encoded(const Graph&, NodeId, int /*operand*/) const { return false; }

@@ -82,6 +82,8 @@ PackedLayout layout_of_one_matrix(const PackedLayout& layout) {
   return one;
 }
 
+const PackedLayout& form_of(const Graph& g, Value v) { return packed_layout_of(g, v); }
+
 const PackedLayout& packed_layout_of(const Graph& g, Value v) {
   static const PackedLayout none;
   const OpBox& op = g.node(v.node).op;

@@ -72,10 +72,18 @@ struct AttrTraits<LazyField<PackedLayout>> : AttrTraits<PackedLayout> {
 // -- names of the last release --
 using Form [[deprecated("now PackedLayout")]] = PackedLayout;
 using Products [[deprecated("now MatmulPrecision")]] = MatmulPrecision;
-[[deprecated("now matmul_precision_name")]] inline constexpr auto& products_name = matmul_precision_name;
-[[deprecated("now packed_layout_text")]] inline constexpr auto& form_text = packed_layout_text;
-[[deprecated("now parse_packed_layout")]] inline constexpr auto& parse_form = parse_packed_layout;
-[[deprecated("now layout_of_one_matrix")]] inline constexpr auto& matrix_form = layout_of_one_matrix;
-[[deprecated("now packed_layout_of")]] inline constexpr auto& form_of = packed_layout_of;
+[[deprecated("now matmul_precision_name")]] inline std::string_view products_name(MatmulPrecision precision) {
+  return matmul_precision_name(precision);
+}
+[[deprecated("now packed_layout_text")]] inline std::string form_text(const PackedLayout& layout) {
+  return packed_layout_text(layout);
+}
+[[deprecated("now parse_packed_layout")]] inline PackedLayout parse_form(std::string_view text) {
+  return parse_packed_layout(text);
+}
+[[deprecated("now layout_of_one_matrix")]] inline PackedLayout matrix_form(const PackedLayout& layout) {
+  return layout_of_one_matrix(layout);
+}
+[[deprecated("now packed_layout_of")]] const PackedLayout& form_of(const Graph& g, Value v);
 
 }  // namespace rlx

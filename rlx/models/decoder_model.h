@@ -39,14 +39,14 @@ struct DecoderOptions {
   bool whole_windows = false;  // sliding-window layers keep all keys: sequences can be truncated anywhere
   MatmulPrecision matmul_precision =
       MatmulPrecision::Exact;              // allowed precision loss of the weights; Int8: also scores with q8_0 keys
+  OldName<MatmulPrecision> products{};     // now matmul_precision
   bool check_memory = true;                // before loading: an error where the model cannot fit
   std::size_t memory_limit = 0;            // limit of check_memory, in bytes; 0: the device's available memory
   std::string packed_weights{};            // a folder of saved packed weights, which later starts map
-  bool verify_packed_weights = false;      // saved packed weights are read and their checksums compared before use
-  std::vector<AdapterOptions> adapters{};  // requests select one of them or none
-  OldName<MatmulPrecision> products{};     // now matmul_precision
   OldName<std::string> forms{};            // now packed_weights
+  bool verify_packed_weights = false;      // saved packed weights are read and their checksums compared before use
   OldName<bool> verify_forms{};            // now verify_packed_weights
+  std::vector<AdapterOptions> adapters{};  // requests select one of them or none
   /// These options with the values of deprecated names under the new names.
   DecoderOptions with_new_names() const;
 };

@@ -72,6 +72,7 @@ enum class BlockValues : std::uint8_t {
   Ternary,  // a base-3 digit minus 1: five in each of 48 bytes, four in each of 4
   Grid,     // a value of a row of a grid: block_grids.h
 };
+using BlockCodes [[deprecated("now BlockValues")]] = BlockValues;
 /// The storage of the block's number d.
 enum class BlockUnit : std::uint8_t {
   F16,

@@ -16,6 +16,7 @@ namespace ops {
 /// The part of a packed matrix that comes from one source of a Relayout: `columns` columns, after those of the source
 /// before. Element (k, j) of the part is element offset + k * k_stride + j * n_stride of the source, row-major.
 struct PackedSource { std::int64_t columns = 0, offset = 0, k_stride = 0, n_stride = 0; };
+using FormSource [[deprecated("now PackedSource")]] = PackedSource;
 /// A matrix [K, N] in the packed layout `form` that kernels asked for. It is concatenated along N from its sources,
 /// which are read in place, in their own dtype. Inputs: sources, of `dtype` or of a narrower dtype that converts to it
 /// exactly. Result: [K, N], or [N, K] with `transposed`. A layout of `count` matrices takes the sources of the first

@@ -24,7 +24,10 @@ struct QuantEntry {
   QuantScheme scheme = QuantScheme::Affine;
   std::optional<std::int64_t> axis{};  // of affine scales: the axis where each index has its own scale
   std::int64_t block = 0;              // above 0: the number of neighbours along it that share a scale
-  DType quantized_dtype = DType::I8;
+  union {
+    DType quantized_dtype = DType::I8;
+    [[deprecated("now quantized_dtype")]] DType code_dtype;
+  };
   double bits = 8;    // bits of an element: of its quantized value, or its share of a block
   bool fake = false;  // quantized and dequantized numbers: there are no stored quantized values
   std::optional<Value> codes{}, scale{}, zero_point{}, global_scale{};

@@ -35,6 +35,7 @@ class KvPagePool {
   bool release(PageId page);
   /// Reference count of the page; 0 for a free one. Errors: InvalidArgument for an unknown page.
   std::int32_t ref_count(PageId page) const;
+  [[deprecated("now ref_count")]] std::int32_t holders(PageId page) const { return ref_count(page); }
   /// Sets the number of written tokens of an allocated page. Errors: InvalidArgument for more than fit, or a free page.
   void set_filled(PageId page, std::int32_t tokens);
   KvPageDescriptor descriptor(PageId page) const;

@@ -28,7 +28,8 @@ struct WhileRules {
     const std::int64_t n = c.num_inputs();
     if (op.invariants < 0 || op.invariants > n)
       return c.attr_error("needs ", op.invariants, " invariants, then carries; got ", n, " operands");
-    if (op.max_trips && *op.max_trips < 0) return c.attr_error("max_trips must not be negative, got ", *op.max_trips);
+    if (op.max_trips && *op.max_trips < 0)
+      return c.attr_error("max_iterations (attribute max_trips) must not be negative, got ", *op.max_trips);
     const Result<Shapes> cond = infer_body(c, *op.cond, c.inputs(), "cond");
     if (!cond) return cond;
     if (cond->size() != 1 || !(cond->front() == Shape({}, DType::Bool))) {
@@ -44,8 +45,8 @@ struct WhileRules {
       return c.attr_error("the body returns ", results->size(), " values, fewer than the ", carries, " carries");
     if (results->size() > carries && !op.max_trips) {
       Diagnostic d = c.attr_error("the body returns ", results->size() - carries,
-                                  " ys, but without max_trips their number of rows is not known");
-      d.hint = "set max_trips, or return the values as carries";
+                                  " ys, but without max_iterations their number of rows is not known");
+      d.hint = "set max_iterations (attribute max_trips), or return the values as carries";
       return d;
     }
     Shapes out;
@@ -108,7 +109,8 @@ struct WhileRules {
     if (!op.max_trips)
       throw Error(ErrorCode::Unsupported,
                   "grad: reverse mode of while needs a bound on its iterations, whose values it stores",
-                  "give it max_trips (the loop stops after that many iterations), or use scan or forward mode");
+                  "give it max_iterations (attribute max_trips: the loop stops after that many iterations), or use "
+                  "scan or forward mode");
     const LoopParts p = *loop_parts(c.box());
     const auto notes = loop_reverse(c, *op.body, p, CallSave::All);
     ops::While form = op;

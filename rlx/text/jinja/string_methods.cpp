@@ -467,7 +467,7 @@ constexpr Method kMethods[] = {
     {"zfill", [](const StringCall& c) { return c.zfill(); }},
 };
 
-// Methods that `call_string_method` runs itself, since they need the renderer, or refuses (encode, maketrans, translate).
+// Methods that `call_string_method` runs itself, since they need the renderer, or refuses.
 constexpr std::string_view kOthers[] = {"format",      "format_map", "isascii",   "isidentifier",
                                         "isprintable", "encode",     "maketrans", "translate"};
 

@@ -317,7 +317,8 @@ TEST_CASE("misuse: builders of branches, loops and calls") {
   REFUSED("returns no value", g.call("f", x, [](Graph&, L) { return ExprList{}; }));
   REFUSED("takes (x...)", g.optimization_barrier({}));
   REFUSED("length must not be negative, got -1", g.scan(x, {}, step, {.length = Dim(-1)}));
-  REFUSED("max_trips must not be negative, got -1", g.while_loop(x, test, trip, {.max_iterations = -1}));
+  REFUSED("max_iterations (attribute max_trips) must not be negative, got -1",
+          g.while_loop(x, test, trip, {.max_iterations = -1}));
   REFUSED("'save' is out of range", g.checkpoint(x, same, static_cast<CallSave>(7)));
   REFUSED("an empty Expr", g.scan(x, x, [](Graph&, L, L) { return LoopStep(Expr()); }));
   REFUSED("must have the length 3", g.scan(x, x, step, {.length = Dim(3)}));

@@ -90,7 +90,7 @@ TEST_CASE("misuse: json") {
   CHECK_FALSE(thrown([](JsonWriter& w) { w.begin_object().member("x", -INFINITY); }).empty());
   CHECK(JsonWriter(-3).begin_object().key("").value("\xff").end_object().take().size() > 4);
   CHECK(JsonWriter().null().flush() == "null");
-  CHECK(JsonWriter().begin_array().raw("").raw("1").end_array().take() == "[,1]");  // raw text is not checked
+  CHECK(JsonWriter().begin_array().raw("").raw("1").end_array().take() == "[1]");  // raw text is not checked
   CHECK(JsonWriter(JsonStyle{.decimals = 1000}).value(0.5).take() == "0.5");
 }
 

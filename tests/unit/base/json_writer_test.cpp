@@ -100,6 +100,17 @@ TEST_CASE("json writer: any bytes inside HTML become JSON that reads back, and n
   }
 }
 
+TEST_CASE("json writer: what would not be JSON is refused or left out") {
+  JsonWriter w;
+  w.begin_array().value(1).raw("").raw("2,3");
+  CHECK(contains(error_text([&] { w.value(std::nan("")); }), "JSON cannot hold"));
+  CHECK(w.value(4).end_array().take() == "[1,2,3,4]");
+  w.begin_object().raw("").member("a", 0).raw(JsonWriter().take()).member("z", 3).end_object();
+  CHECK(w.take() == R"({"a":0,"z":3})");
+  CHECK(contains(error_text([] { JsonWriter().begin_object().key("a").raw(""); }), "a key"));
+  CHECK(contains(error_text([] { JsonWriter().key("a").take(); }), "a key has no value"));
+}
+
 TEST_CASE("json writer: nesting and numbers of the style of reports") {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   JsonWriter nested(kHtmlJson);

@@ -227,7 +227,7 @@ TEST_CASE("reverse mode of a while loop without a bound says the way out") {
                      .carries[0]});
   const std::string text = error_text([&] { (void)value_and_grad(g, {"x"}); });
   CHECK_MESSAGE(contains(text, "needs a bound on its iterations"), text);
-  CHECK(contains(text, "give it max_trips"));
+  CHECK(contains(text, "give it max_iterations"));
   CHECK(contains(text, "control_flow_test.cpp:"));
   const TransformResult forward = jvp(g, {"x"});
   const std::vector<Tensor> got = evaluate(forward.graph, {{"x", doubles({}, {1})}, {"tangent_x", doubles({}, {1})}});

@@ -267,7 +267,7 @@ TEST_CASE("what cannot be a body is refused by name") {
           return LoopStep{c[0], c[0]};
         });
   });
-  CHECK_MESSAGE(contains(text, "1 ys, but without max_trips"), text);
+  CHECK_MESSAGE(contains(text, "1 ys, but without max_iterations"), text);
   text = error_text([&] {
     (void)g.cond(
         g.gt(x, 0), [&](Graph&) { return x; }, [&](Graph&) { return x; });
