@@ -81,16 +81,16 @@ TEST_CASE("rlx devices --env: every variable with its meaning, and its value whe
   unsetenv("RLX_THREADS");
 }
 
-TEST_CASE("rlx bench --breakdown: kernels beside the floor measured in the same run" *
+TEST_CASE("rlx bench --breakdown: kernels beside the roofline measured in the same run" *
           doctest::test_suite(kNeedsModel)) {
   if (model_dir().empty()) return skip("the MiniLM model");
   const ProgramResult r =
       run_rlx("bench --model " + model_dir() + " --shapes 1x8 --threads 1 --runs 3 --seconds 0.1 --breakdown");
   REQUIRE_MESSAGE(r.status == 0, r.err);
-  CHECK(contains(r.out, "floor, measured now on one thread: "));
+  CHECK(contains(r.out, "roofline, measured now on one thread: "));
   CHECK(contains(r.out, "16 KiB: "));
   CHECK(contains(r.out, "65536 KiB: "));
-  CHECK(contains(r.out, "floor us"));
+  CHECK(contains(r.out, "roofline us"));
   CHECK(contains(r.out, "gemm_packed_f32"));
   CHECK(contains(r.out, "\n  all "));
   // bench/minilm divides these two.

@@ -161,7 +161,7 @@ TEST_CASE("rlx bench: any graph file, a header, three quantiles, JSON") {
   const double p10 = row.root_object().get_number("p10_us"), p50 = row.root_object().get_number("p50_us"),
                p90 = row.root_object().get_number("p90_us");
   CHECK((0 < p10 && p10 <= p50 && p50 <= p90));
-  CHECK(contains(run_rlx("bench --breakdown --bind rows=4" + quick + graph).out, "floor %"));
+  CHECK(contains(run_rlx("bench --breakdown --bind rows=4" + quick + graph).out, "roofline %"));
   // The kernels are in the JSON too, with what the machine can do.
   const JsonValue kernels = row.root_object().at("breakdown");
   REQUIRE(kernels.elements("breakdown").size() > 0);
