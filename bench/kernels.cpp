@@ -258,7 +258,7 @@ struct Bench {
     rlx::StepSchedule schedule(steps);
     const double s = median_seconds([&] { pool.run(schedule); });
     const double f = median_seconds([&] { pool.parallel_for(2 * pool.threads(), [](std::int64_t) {}); });
-    std::printf("  thread pool, %d threads: %.2f us per step of a schedule, %.2f us per parallel_for\n", pool.threads(),
+    std::printf("  thread pool, %d threads: %.4f us per step of a schedule, %.4f us per parallel_for\n", pool.threads(),
                 s / 200 * 1e6, f * 1e6);
   }
 };
