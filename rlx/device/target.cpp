@@ -93,30 +93,32 @@ void require(const std::shared_ptr<const Target>& base, std::string_view who) {
                 "pass the target of a session: session.target()");
 }
 
+// Each of packed_layout and its old name asks the other, so that a target may override either. This is the target whose
+// default packed_layout runs on the thread: its default `form` must not ask back.
+class InDefaultLayout {
+ public:
+  explicit InDefaultLayout(const Target* t) : outer_(std::exchange(target, t)) {}
+  ~InDefaultLayout() { target = outer_; }
+  InDefaultLayout(const InDefaultLayout&) = delete;
+  InDefaultLayout& operator=(const InDefaultLayout&) = delete;
+  static inline thread_local const Target* target = nullptr;
+
+ private:
+  const Target* outer_;
+};
+
 }  // namespace
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-// Each of the two names asks the other, so that a target may override either. A target that overrides neither ends in
-// `asked`, the target whose default `packed_layout` runs.
-thread_local const Target* asked = nullptr;
-
 std::optional<PackedLayout> Target::packed_layout(const Graph& g, NodeId id, int operand,
                                                   const ConstantMatrix& of) const {
-  const Target* before = std::exchange(asked, this);
-  std::optional<PackedLayout> layout;
-  try {
-    layout = form(g, id, operand, of);
-  } catch (...) {
-    asked = before;
-    throw;
-  }
-  asked = before;
-  return layout;
+  const InDefaultLayout here(this);
+  return form(g, id, operand, of);
 }
 
 std::optional<PackedLayout> Target::form(const Graph& g, NodeId id, int operand, const ConstantMatrix& of) const {
-  if (asked == this) return std::nullopt;
+  if (InDefaultLayout::target == this) return std::nullopt;  // neither name is overridden
   return packed_layout(g, id, operand, of);
 }
 #pragma GCC diagnostic pop

@@ -74,7 +74,7 @@ class Target : public Claims {
   /// The name of `packed_layout` in the last release, to call and to override.
   [[deprecated("now packed_layout")]] virtual std::optional<PackedLayout> form(const Graph& g, NodeId id, int operand,
                                                                                const ConstantMatrix& of) const;
-  /// True when the node's kernel can also read that operand in `form`, a packed layout that another reader asked for.
+  /// True when the node's kernel can also read that operand in this packed layout, which another reader asked for.
   virtual bool reads_packed(const Graph&, NodeId, int /*operand*/, const PackedLayout&) const { return false; }
   [[deprecated("now reads_packed")]] bool reads_form(const Graph& g, NodeId id, int operand,
                                                      const PackedLayout& layout) const {
