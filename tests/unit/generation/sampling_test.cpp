@@ -255,14 +255,14 @@ TEST_CASE("sampling: Mirostat keeps the surprise where it is wanted") {
     for (const float tau : {2.0F, 4.0F}) {
       Sampler s(with([&](SamplingOptions& o) { o.mirostat = version, o.mirostat_tau = tau, o.seed = 5; }));
       double surprise = 0;
-      constexpr int kSteps = 2000;
-      for (unsigned i = 0; i < kSteps; ++i) {
+      constexpr int kDraws = 2000;
+      for (unsigned i = 0; i < kDraws; ++i) {
         std::vector<float> logits(1000);  // Zipf's law
         for (std::size_t v = 0; v < logits.size(); ++v) logits[v] = -1.1F * std::log(static_cast<float>(v + 1));
         const auto left = s.chances(logits);
         const TokenId t = s.draw(logits);
         for (const TokenChance& c : left)
-          if (c.id == t) surprise -= std::log2(double{c.probability}) / kSteps;
+          if (c.id == t) surprise -= std::log2(double{c.probability}) / kDraws;
         s.accept(t);
       }
       CHECK(surprise == doctest::Approx(double{tau}).epsilon(0.05));

@@ -120,8 +120,9 @@ TEST_CASE("lint: the new name of a retired identifier exists") {
       i = std::max(end, i + 1);
     }
   }
-  for (const auto& [old_word, new_word] : words().identifiers)
-    CHECK_MESSAGE(used.contains(new_word), old_word, " is said to be now ", new_word, ", which no source has");
+  for (const auto& renamed : words().identifiers)
+    CHECK_MESSAGE(used.contains(renamed.second), renamed.first, " is said to be now ", renamed.second,
+                  ", which no source has");
 }
 
 TEST_CASE("lint: retired words do not return") {
