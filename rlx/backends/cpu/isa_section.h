@@ -8,6 +8,9 @@ RLX_TARGET_PRAGMA(clang attribute push(__attribute__((target(RLX_TARGET))), appl
 #else
 #pragma GCC push_options
 RLX_TARGET_PRAGMA(GCC target(RLX_TARGET RLX_GCC_TUNING))
+#if defined(RLX_GCC_LEVEL)
+RLX_TARGET_PRAGMA(GCC optimize(RLX_GCC_LEVEL))
+#endif
 #endif
 #endif
 
@@ -24,6 +27,7 @@ RLX_TARGET_PRAGMA(GCC target(RLX_TARGET RLX_GCC_TUNING))
 #undef RLX_TARGET_PRAGMA_TEXT
 #undef RLX_TARGET
 #undef RLX_GCC_TUNING
+#undef RLX_GCC_LEVEL
 #endif
 #undef RLX_ISA
 #undef RLX_ISA_ID
