@@ -17,8 +17,8 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 # --- the one table of steps: name, code that runs, budget, title ---
 # The budget is CPU seconds of the step and its children on the machine of `reference_seconds`. Those of one commit
 # differ by up to 1.6 between machines, and by what else runs on their cores; so budgets grow with what `calibrate`
-# measures here. They are an idle run's figures with a fifth to a third of room (docs/log/tests.md), more where a part
-# rotates. A step that takes 1.5 times its budget fails the run, and so does the total. "-": full runs only.
+# measures here. They are what a whole run took (docs/log/tests.md), rounded up, with more room where a part rotates. A
+# step that takes 1.5 times its budget fails the run, and so does the total. "-": full runs only.
 steps_table='
 packages           | -           |   60 | packages to build with
 downloads          | -           |  250 | beside the build: other packages, model, device libraries, Python environment
