@@ -145,7 +145,7 @@ int main(int argc, char** argv) try {
   const double size = static_cast<double>(std::filesystem::file_size(path)) / 1e9;
   std::printf("checkpoint %.2f GB in bf16, %lld tensors\n", size, static_cast<long long>(layers * 7));
   std::printf("copy of the mapped file   %.2f s, %.2f GB/s\n", median(copies), size / median(copies));
-  std::printf("load to forms             %.2f s, %.2f GB/s, %.2f of the copy's rate (goal 0.7)\n", median(loads),
+  std::printf("load to packed layouts    %.2f s, %.2f GB/s, %.2f of the copy's rate (goal 0.7)\n", median(loads),
               size / median(loads), median(ratios));
   std::printf("peak of memory            %.0f MB, %.3f of the %.0f MB that stay (goal 1.15)\n", load.peak_mb,
               load.peak_mb / load.stays_mb, load.stays_mb);

@@ -144,7 +144,7 @@ std::string cell(const ByDType& ways) {
 struct RanOn {
   std::string_view devices, on;
 };
-// The dtypes that tests/devices passed on (for the cpu: tests/conformance).
+// The hardware or software on which tests/devices passed (for the cpu: tests/conformance).
 constexpr RanOn kRanOn[] = {
     {"cpu", "x86-64 with AVX-512 and with AVX2 (hardware), SSE4.2 and AVX2 and aarch64 (emulated by QEMU)"},
     {"vulkan", "lavapipe of Mesa 22.3.6 (LLVM 15.0.6, 256 bits): software, November 2026"},

@@ -90,14 +90,14 @@ function(rlx_add_sources library small)
   endif()
 endfunction()
 
-# rlx_group_by_module(sources...): some files of a module, neighbours by path, are compiled as one. A batch of half the
-# size or more ends after a file whose name hashes to zero, at the latest at one and a half: so a new file changes the
-# batch that it falls into and seldom the next, and every other object stays.
+# rlx_group_by_module(sources...): compiles the files of a module in batches of neighbours by path. Once a batch has
+# half of the target size, it ends after a file whose name hashes to zero, and at one and a half times the size at the
+# latest. So a new file changes its own batch and seldom the next; all other objects stay valid.
 function(rlx_group_by_module)
   list(SORT ARGN)
   set(folder "")
   set(batch "")
-  foreach(source IN LISTS ARGN ITEMS "/")  # the last one ends the last batch
+  foreach(source IN LISTS ARGN ITEMS "/")  # the added "/" ends the last batch
     string(REGEX REPLACE "^${PROJECT_SOURCE_DIR}/rlx/((backends/)?[^/]*).*" "\\1" next "${source}")
     if(NOT next STREQUAL folder)
       rlx_unity_batch(${batch})

@@ -66,8 +66,9 @@ function(rlx_configure_target target)
   endif()
 endfunction()
 
-# Relative relocations of a release program packed to bits (DT_RELR), 24 bytes each otherwise; only GNU ld writes what
-# glibc (from 2.36 on) takes, and a library that may meet an older glibc keeps the plain ones.
+# Packs the relative relocations of a release program into bitmaps (DT_RELR); plain ones take 24 bytes each. Only GNU ld
+# writes the form that glibc accepts (from 2.36 on). Libraries keep plain relocations, because they may meet an older
+# glibc.
 function(rlx_pack_relocations target)
   if(NOT CMAKE_BUILD_TYPE STREQUAL "Release" OR RLX_SANITIZE OR CMAKE_CROSSCOMPILING OR NOT CMAKE_SYSTEM_NAME STREQUAL "Linux")
     return()
@@ -88,7 +89,7 @@ set(rlx_pch_headers
     <algorithm> <array> <atomic> <bit> <chrono> <cmath> <cstddef> <cstdint> <cstdio> <cstdlib> <cstring> <functional>
     <initializer_list> <limits> <map> <memory> <mutex> <numeric> <optional> <set> <span> <sstream> <stdexcept> <string>
     <string_view> <thread> <tuple> <type_traits> <unordered_map> <unordered_set> <utility> <variant> <vector>)
-# Headers of ours that nine files of ten of the core library include: a second of each batch.
+# rlx headers that nine in ten files of the core library include. Precompiling them saves a second for each batch.
 set(rlx_pch_graph_headers "${PROJECT_SOURCE_DIR}/rlx/ir/builder.h" "${PROJECT_SOURCE_DIR}/rlx/ir/op_def.h")
 set(rlx_pch_kernel_headers
     <math.h> <algorithm> <array> <bit> <cmath> <complex> <cstddef> <cstdint> <cstring> <limits> <new> <span> <type_traits>

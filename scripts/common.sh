@@ -37,8 +37,8 @@ fail() {
   exit 1
 }
 
-# The first Python that has NumPy: the one on PATH, or Debian's, which python3-numpy belongs to when PATH leads
-# elsewhere.
+# Prints the first Python that has NumPy: that on PATH, else /usr/bin/python3, for which Debian's python3-numpy installs
+# it.
 numpy_python() {
   local python
   for python in python3 /usr/bin/python3; do

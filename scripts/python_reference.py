@@ -65,7 +65,7 @@ GROUPS = {
     "Ops of your own": ["custom_op", "CustomOp", "pure_callback", "io_callback"],
     "Files and models": ["load_safetensors", "save_safetensors", "SentenceEncoder", "Reranker"],
 }
-# Classes whose objects functions make.
+# Classes that users get from functions, not from a constructor; their titles show no signature.
 MADE = ["Report", "CustomOp", "JitFunction", "Lowered", "Program", "Value", "Dim", "CompiledGraph", "Array"]
 
 

@@ -203,8 +203,8 @@ END
   ) | awk 'NR == 2 { gsub(/[ms]/, " "); print ($1 * 60 + $2 + $3 * 60 + $4) / 2 }' >>"$steps/reference"
 }
 
-# build PRESET ARGUMENTS...: quietly; on failure shows what the compiler said. The preset's settings hold but for those
-# that the caller has in `settings`.
+# build PRESET ARGUMENTS...: quietly; on failure shows what the compiler said. The caller's `settings` override those of
+# the preset.
 settings=()
 build() {
   local log=$root/build/$1.log

@@ -42,7 +42,7 @@ def windows():
             goal=1.0,
             tolerance=1e-2,
         )
-        if name in FOLLOWED:  # by the op that follows it in networks
+        if name in FOLLOWED:  # again with the bias and relu that follow it in networks
             yield Case(
                 "fused_conv",
                 f"{name}, bias, relu",

@@ -83,7 +83,7 @@ void for_each_result(nb::object result, std::size_t count, const std::string& wh
   }
 }
 
-// Converts the result of a rule for `of`. It must have the shape of `of`.
+// Converts `h`, which a rule returned for the value `of`, to the dtype of `of`. The shapes must be equal.
 Expr like(Graph& g, nb::handle h, const Expr& of, const char* rule, const PyOp& op, const char* what) {
   Expr e = operand_from(g, h, user_line(), nullptr, of.dtype());
   if (!(e.shape() == of.shape()))

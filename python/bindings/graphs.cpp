@@ -13,7 +13,7 @@ namespace rlx::python {
 namespace {
 
 thread_local Frame* top_frame = nullptr;
-std::int64_t last_frame_id = 0;  // under the GIL
+std::int64_t last_frame_id = 0;  // guarded by the GIL
 
 bool is_alive(const PyValue& v) {
   try {
@@ -24,6 +24,8 @@ bool is_alive(const PyValue& v) {
   }
 }
 
+// Says why `v` cannot be an operand here: it is a value of another live graph, of a trace that has ended or that does
+// not enclose this one (JAX: a leaked tracer), or of a graph that is gone.
 [[noreturn]] void raise_leaked(const PyValue& v) {
   const std::string made =
       v.loc.line ? concat_text("made at ", v.loc.file, ":", v.loc.line) : "made by a function under trace";
@@ -104,11 +106,15 @@ nb::list value_list(std::span<const Expr> values, SourceLoc loc) {
   return out;
 }
 
+// `beside` is the dtype of the other operand of an arithmetic op: Python numbers, which are weakly typed, take it. The
+// branches: values of graphs, arrays (a constant each, shared by the frames of a trace), symbolic extents (refused),
+// Python numbers, and other array-likes.
 Expr operand_from(Graph& g, nb::handle h, SourceLoc loc, bool* weak, std::optional<DType> beside) {
   if (weak) *weak = false;
   if (nb::isinstance<PyValue>(h)) {
     const PyValue& v = nb::cast<const PyValue&>(h);
     if (weak) *weak = v.weak;
+    // A weak constant is made again from its Python number, which does not round twice.
     if (v.number.is_valid() && beside && *beside != v.expr.dtype() && (is_float(*beside) || is_complex(*beside)))
       return operand_from(g, v.number, loc, weak, beside);
     try {
@@ -127,7 +133,7 @@ Expr operand_from(Graph& g, nb::handle h, SourceLoc loc, bool* weak, std::option
     return value_in(g, it->second.second, {}, loc);
   }
   if (nb::isinstance<Dim>(h)) {
-    // The extent as a value. It is read from a value with that extent; inputs have the extents of all symbols.
+    // A Dim belongs to no graph, so it names no value from which the extent could be read.
     raise(ErrorCode::InvalidArgument, concat_text("the symbolic extent ", nb::cast<const Dim&>(h), " is not a value"),
           "rlx.numpy.size_of(x, axis) is the extent of an axis as a value");
   }
@@ -191,6 +197,7 @@ nb::tuple dims_object(std::span<const std::int64_t> dims) {
 }
 
 void bind_dims(nb::module_& m) {
+  // Python control flow needs the answer while tracing (JAX: a ConcretizationTypeError).
   const auto undecided = [](const Dim& a, const char* op, nb::handle b) {
     raise(ErrorCode::InvalidArgument,
           concat_text("whether ", a, " ", op, " ", nb::str(b).c_str(), " is not known while a function is traced"),
@@ -236,7 +243,7 @@ void bind_dims(nb::module_& m) {
 
 namespace {
 
-std::string name_of(nb::handle h, const char* what) {
+std::string name_from(nb::handle h, const char* what) {
   auto name = cast_as<std::string>(h, what);
   if (name.find('\0') != name.npos)
     raise(ErrorCode::InvalidArgument, concat_text(what, " contains a zero byte: ", described(h)));
@@ -281,6 +288,7 @@ void bind_graphs(nb::module_& m) {
         return concat_text(v.expr.value(), ": ", s);
       });
 
+  // The methods in this order: leaves, outputs and states, symbols, look-ups, copy and texts, checks and evaluation.
   nb::class_<PyGraph>(m, "Graph",
                       "A graph under construction: add nodes, set the outputs, compile. Every op of rlx.ops is a "
                       "method: g.softmax(x, axis=-1).")
@@ -290,18 +298,18 @@ void bind_graphs(nb::module_& m) {
       .def("__len__", [](const PyGraph& g) { return g.get().num_nodes(); })
       .def(
           "input",
-          [](PyGraph& g, nb::handle called, nb::handle shape, nb::handle dtype) {
+          [](PyGraph& g, nb::handle py_name, nb::handle shape, nb::handle dtype) {
             const SourceLoc loc = user_line();
-            auto name = name_of(called, "Graph.input: name");
+            auto name = name_from(py_name, "Graph.input: name");
             return value_object(g.get().input(std::move(name), Shape(dims_from(shape), dtype_from(dtype)), loc), loc);
           },
           nb::arg("name").none(), nb::arg("shape").none(), nb::arg("dtype").none() = "float32",
           "Adds an input, which each run binds by name.")
       .def(
           "param",
-          [](PyGraph& g, nb::handle called, nb::handle shape, nb::handle dtype, bool changes) {
+          [](PyGraph& g, nb::handle py_name, nb::handle shape, nb::handle dtype, bool changes) {
             const SourceLoc loc = user_line();
-            auto name = name_of(called, "Graph.param: name");
+            auto name = name_from(py_name, "Graph.param: name");
             return value_object(g.get().param(std::move(name), Shape(dims_from(shape), dtype_from(dtype)),
                                               changes ? ParamMode::Mutable : ParamMode::Frozen, loc),
                                 loc);
@@ -321,9 +329,9 @@ void bind_graphs(nb::module_& m) {
           nb::arg("value").none(), nb::arg("dtype") = nb::none(), "Adds a constant.")
       .def(
           "state",
-          [](PyGraph& g, nb::handle called, nb::handle init, nb::handle dtype) {
+          [](PyGraph& g, nb::handle py_name, nb::handle init, nb::handle dtype) {
             const SourceLoc loc = user_line();
-            auto name = name_of(called, "Graph.state: name");
+            auto name = name_from(py_name, "Graph.state: name");
             std::optional<DType> t;
             if (!dtype.is_none()) t = dtype_from(dtype);
             return value_object(g.get().state(std::move(name), tensor_from(init, "state", false, t).to_host(), loc),
@@ -345,9 +353,9 @@ void bind_graphs(nb::module_& m) {
           "Sets the outputs of a run, in this order.")
       .def(
           "set_state",
-          [](PyGraph& g, nb::handle called, nb::handle value) {
+          [](PyGraph& g, nb::handle py_name, nb::handle value) {
             const SourceLoc loc = user_line();
-            const auto name = name_of(called, "Graph.set_state: name");
+            const auto name = name_from(py_name, "Graph.set_state: name");
             g.get().set_state(name, operand_from(g.get(), value, loc), loc);
           },
           nb::arg("name").none(), nb::arg("value").none(), "Sets the value of state `name` after a run.")
@@ -376,8 +384,8 @@ void bind_graphs(nb::module_& m) {
           "The outputs of a run.")
       .def(
           "leaf",
-          [](PyGraph& g, nb::handle called) -> nb::object {
-            const auto name = name_of(called, "Graph.leaf: name");
+          [](PyGraph& g, nb::handle py_name) -> nb::object {
+            const auto name = name_from(py_name, "Graph.leaf: name");
             for (OpKind kind : {OpKind::Input, OpKind::Param, OpKind::State})
               if (const NodeId id = g.get().find_leaf(kind, name); id.valid())
                 return nb::cast(PyValue{g.get().expr(id), false, {}, 0});
@@ -445,7 +453,7 @@ void bind_graphs(nb::module_& m) {
             NamedTensors in = tensors_of(values);
             std::vector<Tensor> out;
             {
-              const nb::gil_scoped_release free;
+              const nb::gil_scoped_release released;
               out = evaluate(g.get(), in);
             }
             nb::list result;

@@ -196,7 +196,7 @@ def scan(f, init, xs=None, length=None, reverse=False, checkpoint=False):
             x = x_treedef.unflatten([r._with_weak(v.weak_type) for r, v in zip(row_values, x_values)])
             result = f(carry, x)
             if not isinstance(result, tuple) or len(result) != 2:
-                raise TypeError(f"scan: {_name(f)} returns (carry, y), got {type(result).__name__}")
+                raise TypeError(f"scan: {_name(f)} must return (carry, y), got {type(result).__name__}")
             carries = check(result[0])
             ys, y_treedef = tree.flatten(result[1])
             return carries, [_rlx.value(v) for v in ys]
@@ -551,7 +551,7 @@ class custom_jvp(_Ruled):
             full = [next(tangents) if _is_inexact(v) else filled(v.shape, 0, "float32") for v in values]
             both = self._rule(self.rule, *static, treedef.unflatten(xs[:n]), treedef.unflatten(full))
             if not isinstance(both, tuple) or len(both) != 2:
-                raise TypeError(f"custom_jvp {name}: the rule returns (result, tangent), got {type(both).__name__}")
+                raise TypeError(f"custom_jvp {name}: the rule must return (result, tangent), got {type(both).__name__}")
             outs, ts = tree.leaves(both[0]), tree.leaves(both[1])
             if len(outs) != len(ts):
                 raise TypeError(f"custom_jvp {name}: the rule returns {len(outs)} results, but {len(ts)} tangents")

@@ -39,7 +39,7 @@ def as_index(x):
 def index_round(x, n):
     """Integers as indices that wrap around an axis with n entries."""
     x = _rlx.value(x)
-    if x.dtype.name == "uint64":  # before it is cut to int64
+    if x.dtype.name == "uint64":  # as_index would clamp values that exceed int64
         return cast(node("mod", x, n), "int64")
     return node("mod", as_index(x), n)
 

@@ -26,7 +26,7 @@ def _frozen(x, fun="", name="an argument"):
         refuse_traced(x, f"{getattr(fun, '__name__', fun)}: {name}")
     if isinstance(x, _rlx.Array) or (hasattr(x, "tolist") and hasattr(x, "shape") and not isinstance(x, type)):
         plain = x.tolist()
-        return x if type(plain) is type(x) else _frozen(plain, fun, name)  # a longdouble is not a Python number
+        return x if type(plain) is type(x) else _frozen(plain, fun, name)  # tolist() of a longdouble is a longdouble
     return x
 
 

@@ -83,7 +83,7 @@ def split(key, num=2):
     """Splits a key into several: uint32 [num, 2], or [*num, 2] if num is a shape."""
     shape = tuple(_int_static(n, "split: num") for n in _dims(num))
     if any(n < 0 for n in shape):
-        raise ValueError(f"split: {num} keys")
+        raise ValueError(f"split: num must not be negative, got {num}")
     return _rnp.reshape(_rlx.rng_split([_single(key, "split")], _math.prod(shape)), (*shape, 2))
 
 
@@ -132,7 +132,9 @@ def randint(key, shape, minval, maxval, dtype="int32"):
     """Integers in [minval, maxval). If the span is not a power of two, some of them are slightly likelier."""
     dtype = _rlx.dtype(dtype)
     if dtype.kind not in "iu" or dtype.itemsize * 8 != dtype.bits:
-        raise TypeError(f"randint gives integers of whole bytes, not {dtype.name}; use rlx.random.uniform for floats")
+        raise TypeError(
+            f"randint: dtype {dtype.name}; it must be an integer of 8 bits or more (rlx.random.uniform draws floats)"
+        )
     shape = _shape_of(shape, (minval, maxval), "randint")
     for name, bound in (("minval", minval), ("maxval", maxval)):
         if (bound := _rlx.value(bound)).dtype.kind not in "iu":

@@ -1,4 +1,4 @@
-// The writer of JSON text: files, reports, traces, lines for other programs.
+// JsonWriter: writes the JSON of files, reports, traces and machine-readable output.
 #pragma once
 
 #include <concepts>

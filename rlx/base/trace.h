@@ -49,7 +49,7 @@ class Trace {
                                     std::uint32_t track = 0) noexcept;
   /// Names the thread in the timeline. The first name stays.
   void name_thread(std::string_view text);
-  /// Identifies the trace, also against a later trace at the same address.
+  /// A number that no other trace of the process has, whereas a later trace may have the same address.
   std::uint64_t serial() const;
 
   /// ns of the monotonic clock.

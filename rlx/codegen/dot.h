@@ -1,4 +1,4 @@
-// A matmul as its kernels see it: batches of a K by M and a K by N operand, and the epilogue of each element.
+// A matmul as its kernels see it: batches of [M, K] x [K, N] with an elementwise epilogue.
 #pragma once
 
 #include <memory>
@@ -33,7 +33,7 @@ struct DotAxesOf {
 DotAxesOf axes_of_dot(const Graph& g, NodeId id);
 /// The epilogue body, or null.
 const Graph* epilogue_of(const Graph& g, NodeId id);
-/// Null when `Epilogue` writes the body, else the reason.
+/// Null when DotWriter can write the epilogue of the node, else the reason.
 const char* epilogue_refuses(const Graph& g, NodeId id);
 
 /// A matmul: batches of [M, K] x [K, N].

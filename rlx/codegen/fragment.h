@@ -49,9 +49,10 @@ class Fragment {
 std::string accumulators(const std::string& type, int rows, int columns);
 /// Statements that add the outer products of rows and columns to the accumulators, step by step.
 std::string multiplied(const std::string& type, const Fragment& rows, const Fragment& columns);
-/// The accumulators as an array `all`, so that one store in a loop serves all of them.
+/// A statement that copies the accumulators to an array `all`, so that a loop can store them.
 std::string gathered(const std::string& type, int rows, int columns);
-/// Whether an iteration takes four steps of K. Shader compilers then take four times as long, so only large matmuls do.
+/// Whether an iteration takes four steps of K. Shader compilers then take four times as long, so only matmuls that are
+/// large or of unknown extents do.
 bool takes_four_steps(const Dot& dot);
 
 }  // namespace rlx::codegen

@@ -25,7 +25,7 @@ class Size {
   explicit Size(Number n) : number_(std::move(n)) {}
   bool known() const { return number_.kind == Number::Kind::Extent && number_.dim.is_static(); }
   bool is(std::int64_t v) const { return number_.kind == Number::Kind::Extent && number_.dim.is_static(v); }
-  /// The number; Unsupported where it is not known.
+  /// The extent; Unsupported when it depends on symbols. Not for strides and offsets.
   std::int64_t value() const { return number_.dim.value(); }
   const Number& number() const { return number_; }
 

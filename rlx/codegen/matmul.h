@@ -13,7 +13,7 @@ struct KParts {
   Dim count = 1, length = 0;
 };
 /// Splits K so that there are about as many workgroups as the dialect wants, where the matmul has `groups` without a
-/// split. No part is shorter than `least`.
+/// split. No part but the last is shorter than `least`.
 KParts k_parts(const Dot& dot, const Dim& groups, std::int64_t least);
 
 /// True when each part is a multiple of the quantized values' group (DotReader::group); false without groups.

@@ -23,7 +23,8 @@ bool add_multiples(const Ref& r, std::vector<Dim>& multiples) {
   return true;
 }
 
-// A copy from a view whose strides are known at run time only: element by element, word by word.
+// Copies a view whose strides are known only at run time, element by element. Elements of more than 4 bytes are copied
+// as 32-bit words.
 void copy_by_numbers(NodeKernels& node, std::string name, const Ref& result, const Ref& from, const Steps& steps) {
   KernelBuilder k(node, std::move(name));
   const Ref to = as_words(result);

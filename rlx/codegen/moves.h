@@ -10,8 +10,8 @@ namespace rlx::codegen {
 
 /// `r` with elements of 1, 2 or 4 bytes (U8, U16, U32). A larger element becomes one more axis of words.
 Ref as_words(Ref r);
-/// `r`, which is dense, with consecutive axes joined that are not in `special`. If the last axis is special, an axis of
-/// extent 1 follows it.
+/// Dense `r` with adjacent axes that are not in `special` merged into one axis. If the last axis is special, an axis of
+/// extent 1 is appended.
 Ref grouped_axes(const Ref& r, const std::vector<std::int64_t>& special);
 /// The axis of `grouped_axes` that `axis` became, or became a part of.
 std::size_t group_of(std::int64_t axis, const std::vector<std::int64_t>& special);

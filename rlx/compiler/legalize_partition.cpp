@@ -15,7 +15,7 @@
 namespace rlx {
 namespace {
 
-// None when there are no identity views.
+// Drops identity views, in bodies too. Nullopt when there are none.
 std::optional<Graph> stripped(const Graph& g) {
   std::optional<Graph> inside = change_bodies(g, stripped);
   const Graph& from = inside ? *inside : g;

@@ -23,7 +23,7 @@ struct Mesh {
 
 /// Throws for a mesh that has an axis without ranks or two axes of one name. Throws for a collective of `g`, or of its
 /// bodies, over axes that the mesh does not have, or over a different number of ranks. Throws for a mesh of several
-/// ranks on a device without a communicator. Each error names the node and the way out.
+/// ranks on a device without a communicator. Each error names the node and has a hint.
 void check_mesh(const Graph& g, const Mesh& mesh, std::string_view device, bool communicator);
 
 }  // namespace rlx

@@ -1,4 +1,4 @@
-// Rewrites variances that a layer norm can return as its result.
+// Rewrites variances as results of layer norms whose kernels can skip the normalized result.
 #include "rlx/compiler/norm_variances.h"
 
 #include "rlx/device/target.h"

@@ -5,7 +5,7 @@
 
 namespace rlx {
 
-/// Not part of all_passes(): it asks the target, and not only its set of kinds, about results that nobody reads.
+/// Not part of all_passes(): it needs a Target (Target::skips_unread), not just the set of claimed kinds.
 extern const Pass norm_variances;
 
 }  // namespace rlx

@@ -182,7 +182,8 @@ class Cutter {
     }
   }
 
-  // Finds the last reader of each value, and the values that are read after all partitions.
+  // Finds the last partition that reads each value (kNoPart: read at the end of the program), and the values that cross
+  // partitions.
   void find_reads() {
     for (std::uint32_t p = 0; p < groups_.size(); ++p)
       for (NodeId id : groups_[p])

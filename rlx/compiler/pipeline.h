@@ -97,8 +97,8 @@ struct CompileResult {
   bool has_dynamic_dims() const { return source != nullptr; }
   /// The symbols without a value, sorted.
   std::vector<std::string> dynamic_symbols() const;
-  /// Compiles the program again from its source with these values, so that patterns that need known extents fuse too. A
-  /// symbol that is not open is a NotFound error. Symbols that are not named stay dynamic.
+  /// Compiles the program again from its source with these values, so that patterns that need static extents fuse too.
+  /// Other symbols stay dynamic. NotFound for a name that is not in dynamic_symbols().
   CompileResult specialize(const SymbolBinding& binding) const;
 };
 
@@ -147,8 +147,8 @@ struct CompileTemplate {
 };
 
 /// Verifies `m`, at stage Hir or Mir, and replaces the symbols that `options.dim_binding` names by numbers. Used
-/// bindings are removed from `options`. A name in it, or in the symbol modes, that is no symbol of `m` is a NotFound
-/// error.
+/// bindings are removed from `options`. NotFound for a name in the bindings or the symbol modes that is not a symbol of
+/// `m`.
 HirModule bind_module(GraphModule m, CompileOptions& options);
 /// `target` with the claims and the arena alignment of `options`. Throws InvalidArgument for an alignment that is not a
 /// power of two.

@@ -67,8 +67,8 @@ class Splitter {
     std::uint32_t operand = 0;
     const WeightScope* stack = nullptr;
   };
-  // One or several weight matrices that matmuls read, and the packed layout in which they read them. Or a matrix that
-  // the run computes and loops read in every step.
+  // One or more weight matrices that matmuls read, with their packed layout; or a loop-invariant matrix that the run
+  // computes.
   struct PackedMatrix {
     std::vector<WeightRegion> regions;
     bool in_run = false;

@@ -19,8 +19,8 @@ struct SplitProgram {
 };
 
 /// Moves sub-graphs of weights alone out of `g`, and gives weight matrices the packed layout that the kernels of their
-/// readers ask for (`Target::form`). The packed layout is made directly from the source elements, so transposes,
-/// slices, concats and widening casts on the way are never computed. A sub-graph is moved only when its result has at
+/// readers ask for (`Target::packed_layout`). It is made directly from the source elements, so transposes, slices,
+/// concats and widening casts on the way are never computed. A sub-graph is moved only when its result has at
 /// most 1.1 times the bytes of the Params and Constants that it reads; otherwise its ops stay in `run`. Readers of a
 /// mutable Param stay too. Packed layouts of weights may lose the precision that `allowed_loss` permits. A matrix that
 /// the run computes or gets as an input is packed as well (by a Relayout in `run`, without loss) when matmuls of a loop

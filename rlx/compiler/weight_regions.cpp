@@ -1,4 +1,5 @@
-// Traces weight matrices through bodies, and through ops that move, widen or decode them.
+// Traces weight matrices through bodies, and through ops that move, widen or dequantize their elements. The result says
+// from where a packed layout can be made without the row-major matrix in between.
 #include "rlx/compiler/weight_regions.h"
 
 #include <algorithm>
@@ -15,25 +16,29 @@
 namespace rlx {
 namespace {
 
-/// Traces one matrix. In a stack it is the matrix of iteration `step`.
+/// Traces one matrix. `index` is its number in a stack: along the first axis of a batched matmul's weight, or the
+/// iteration of a scan. The trace passes only through nodes that `known` marks (`pure` or `loop_invariant`).
 class RegionTracer {
  public:
-  RegionTracer(std::int64_t step, std::vector<bool> WeightScope::*known) : step_(step), known_(known) {}
+  RegionTracer(std::int64_t index, std::vector<bool> WeightScope::*known) : index_(index), known_(known) {}
 
   void trace(const WeightScope& scope, Value matrix, int n_axis) {
     const std::int64_t columns = scope.graph->shape(matrix).dim(n_axis).value();
     follow(scope, WeightRegion{matrix, 1 - n_axis, n_axis, {0, 0}, columns});
   }
+  // `matrices` has rank 3: axis 0 counts the matrices, and `n_axis` is 1 or 2.
   void trace_of_stack(const WeightScope& scope, Value matrices, int n_axis) {
     const std::int64_t columns = scope.graph->shape(matrices).dim(n_axis).value();
-    follow(scope, WeightRegion{matrices, 3 - n_axis, n_axis, {step_, 0, 0}, columns});
+    follow(scope, WeightRegion{matrices, 3 - n_axis, n_axis, {index_, 0, 0}, columns});
   }
 
   std::vector<WeightRegion> found;
-  const WeightScope* stack = nullptr;  // the body that receives rows
-  bool nested_rows = false;
+  const WeightScope* stack = nullptr;  // the outermost scan body that receives one slice in each iteration
+  bool nested_rows = false;            // a scan body within `stack` receives slices too
 
  private:
+  // Maps the region of a node's result to its operand, and goes on there. Stops at a node through which a region has no
+  // image. Each branch handles one kind of op: concat continues in its operands, the others fall through to the end.
   void follow(const WeightScope& scope, WeightRegion r) {
     const Graph& g = *scope.graph;
     const Node& n = g.node(r.value.node);
@@ -52,7 +57,7 @@ class RegionTracer {
       r.k_axis = static_cast<int>(transpose->perm[static_cast<std::size_t>(r.k_axis)]);
       r.n_axis = static_cast<int>(transpose->perm[static_cast<std::size_t>(r.n_axis)]);
       r.start = std::move(start);
-    } else if (const auto* slice = n.op.get_if<ops::Slice>(); slice && steps_of_one(*slice)) {
+    } else if (const auto* slice = n.op.get_if<ops::Slice>(); slice && has_static_unit_stride(*slice)) {
       std::vector<std::int64_t> starts(r.start.size());
       for (std::size_t i = 0; i < starts.size(); ++i) starts[i] = slice->starts[i].value();
       if (is_block_scheme(r.scheme)) {
@@ -62,11 +67,12 @@ class RegionTracer {
       }
       for (std::size_t i = 0; i < starts.size(); ++i) r.start[i] += starts[i];
     } else if (n.op.is<ops::Reshape>()) {
-      if (!reshape(r, shape, g.shape(n.inputs[0]))) return stop(scope, std::move(r));
+      if (!follow_reshape(r, shape, g.shape(n.inputs[0]))) return stop(scope, std::move(r));
     } else if (const auto* dequantize = n.op.get_if<ops::Dequantize>()) {
-      if (known_ != &WeightScope::pure || !decodes(r, *dequantize)) return stop(scope, std::move(r));
+      // A run does not pack blocks: what it dequantizes itself stays quantized for its matmuls.
+      if (known_ != &WeightScope::pure || !begins_at_block(r, *dequantize)) return stop(scope, std::move(r));
       r.scheme = dequantize->scheme;
-    } else if (!widens(n, shape.dtype(), g.shape(n.inputs[0]).dtype())) {
+    } else if (!is_widening_cast(n, shape.dtype(), g.shape(n.inputs[0]).dtype())) {
       return stop(scope, std::move(r));
     }
     r.value = n.inputs[0];
@@ -77,16 +83,16 @@ class RegionTracer {
   // operands. Along any other axis the region has one index, so it is one operand.
   void follow_parts(const WeightScope& scope, WeightRegion r, const Node& n, int along) {
     const auto axis = static_cast<std::size_t>(along);
-    std::int64_t first = r.start[axis], left = along == r.n_axis ? r.columns : 1;
+    std::int64_t first = r.start[axis], remaining = along == r.n_axis ? r.columns : 1;
     for (Value part : n.inputs) {
       const std::int64_t extent = scope.graph->shape(part).dim(along).value();
-      if (const std::int64_t take = std::min(left, extent - first); take > 0) {
-        WeightRegion piece = r;
-        piece.value = part;
-        piece.start[axis] = first;
-        if (along == r.n_axis) piece.columns = take;
-        follow(scope, std::move(piece));
-        left -= take;
+      if (const std::int64_t take = std::min(remaining, extent - first); take > 0) {
+        WeightRegion in_part = r;
+        in_part.value = part;
+        in_part.start[axis] = first;
+        if (along == r.n_axis) in_part.columns = take;
+        follow(scope, std::move(in_part));
+        remaining -= take;
       }
       first = std::max<std::int64_t>(0, first - extent);
     }
@@ -95,10 +101,10 @@ class RegionTracer {
   // Goes from an Input of a body to the operand outside the body.
   void follow_out(const WeightScope& scope, WeightRegion r) {
     const WeightScope::Source from = scope.source(r.value.node);
-    if (from.row) {
+    if (from.slice) {
       nested_rows = nested_rows || (stack && stack != &scope);
       stack = &scope;
-      r.start.insert(r.start.begin(), step_);
+      r.start.insert(r.start.begin(), index_);
       ++r.k_axis, ++r.n_axis;
     }
     r.value = scope.parent->graph->node(scope.node).inputs[from.operand];
@@ -112,24 +118,25 @@ class RegionTracer {
     found.push_back(std::move(r));
   }
 
-  static bool steps_of_one(const ops::Slice& s) {
+  static bool has_static_unit_stride(const ops::Slice& s) {
     const auto one = [](std::int64_t step) { return step == 1; };
     const auto fixed = [](const Dim& d) { return d.is_static(); };
     return std::all_of(s.strides.begin(), s.strides.end(), one) && std::all_of(s.starts.begin(), s.starts.end(), fixed);
   }
 
   // True when the quantized blocks lie along k and the region begins at the start of a block.
-  static bool decodes(const WeightRegion& r, const ops::Dequantize& op) {
+  static bool begins_at_block(const WeightRegion& r, const ops::Dequantize& op) {
     return is_block_scheme(op.scheme) && op.dtype == DType::F32 && !is_block_scheme(r.scheme) &&
            r.k_axis == static_cast<int>(r.start.size()) - 1 && r.start.back() % block_layout(op.scheme).elements == 0;
   }
 
-  static bool widens(const Node& n, DType to, DType from) {
+  static bool is_widening_cast(const Node& n, DType to, DType from) {
     return n.kind() == OpKind::Cast && to == DType::F32 && (from == DType::BF16 || from == DType::F16);
   }
 
-  // Follows a reshape that only adds or drops axes of one element.
-  static bool reshape(WeightRegion& r, const Shape& to, const Shape& from) {
+  // Follows a reshape that only adds or drops axes of one element. `to` is the shape of its result, `from` that of its
+  // operand.
+  static bool follow_reshape(WeightRegion& r, const Shape& to, const Shape& from) {
     std::vector<std::int64_t> start(static_cast<std::size_t>(from.rank()), 0);
     int k_axis = -1, n_axis = -1, t = 0;
     for (int f = 0; f < from.rank(); ++f) {
@@ -147,7 +154,7 @@ class RegionTracer {
     return true;
   }
 
-  std::int64_t step_;
+  std::int64_t index_;
   std::vector<bool> WeightScope::*known_;
 };
 
@@ -158,9 +165,9 @@ bool all_static(const Node& n) {
   return std::all_of(n.shapes.begin(), n.shapes.end(), [](const Shape& s) { return s.is_static(); });
 }
 
-// For a body: marks the values computed from Inputs whose operands are `known` outside. With `rows`, rows of known
-// operands count too. Carries change in each iteration, so they do not count. Nor do Constants, which belong to the
-// body.
+// For a body: marks the values computed from Inputs whose operands are `known` outside. With `rows`, slices of known
+// operands (the xs of a scan) count too. Carries change in each iteration, so they do not count. Nor do Constants: they
+// belong to the body, so the program's graph has no value to prepare from.
 std::vector<bool> known_in_body(const WeightScope& scope, std::vector<bool> WeightScope::*known, bool rows) {
   const Graph& g = *scope.graph;
   const Node& control = scope.parent->graph->node(scope.node);
@@ -172,7 +179,7 @@ std::vector<bool> known_in_body(const WeightScope& scope, std::vector<bool> Weig
     if (n.kind() == OpKind::Input) {
       const WeightScope::Source from = scope.source(NodeId{i});
       const bool carry = loop && from.operand >= loop->first_carry() && from.operand < loop->first_x();
-      found[i] = !carry && (rows || !from.row) && (scope.parent->*known)[control.inputs[from.operand].node.index];
+      found[i] = !carry && (rows || !from.slice) && (scope.parent->*known)[control.inputs[from.operand].node.index];
     } else if (!n.inputs.empty() && !is_ordered(n.op)) {
       found[i] = std::all_of(n.inputs.begin(), n.inputs.end(), [&](Value v) { return found[v.node.index]; });
     }
@@ -214,9 +221,9 @@ std::vector<std::unique_ptr<WeightScope>> weight_scopes(const Graph& g, std::vec
       const Node& n = outer.nodes()[i];
       // Nodes that depend on weights alone run in the prepare graph. Calls were inlined by an earlier pass.
       if (scopes[s]->pure[i] || !(n.op.is<ops::If>() || loop_parts(n.op))) continue;
-      const bool here = target.host_controlled(outer, NodeId{i}) ||
-                        (target.plans_bodies(outer, NodeId{i}) && target.device_of(outer, NodeId{i}, 0) == 0);
-      if (!here) continue;
+      const bool on_own_device = target.host_controlled(outer, NodeId{i}) ||
+                                 (target.plans_bodies(outer, NodeId{i}) && target.device_of(outer, NodeId{i}, 0) == 0);
+      if (!on_own_device) continue;
       for (const Subgraph& graph : body_graphs(n.op)) {
         auto body = std::make_unique<WeightScope>(
             WeightScope{graph.get(), {}, {}, scopes[s].get(), NodeId{i}, scopes.size(), graph->leaves(OpKind::Input)});
@@ -252,11 +259,12 @@ std::optional<WeightMatrices> trace_stack(const WeightScope& scope, Value stack,
 
 std::optional<WeightMatrices> trace_weight(const WeightScope& scope, Value matrix, int n_axis) {
   WeightMatrices all;
-  for (std::int64_t step = 0; step < all.count; ++step) {
-    RegionTracer tracer(step, &WeightScope::pure);
+  // The trace of the first matrix finds whether there is a stack, and so how many matrices follow.
+  for (std::int64_t i = 0; i < all.count; ++i) {
+    RegionTracer tracer(i, &WeightScope::pure);
     tracer.trace(scope, matrix, n_axis);
     if (tracer.nested_rows) return std::nullopt;
-    if (tracer.stack && step == 0) {
+    if (tracer.stack && i == 0) {
       all.stack = tracer.stack;
       const Dim& length = tracer.stack->parent->graph->node(tracer.stack->node).op.as<ops::Scan>().length[0];
       if (!length.is_static() || length.value() < 2 || length.value() > kMostStacked) return std::nullopt;

@@ -24,11 +24,11 @@ struct WeightScope {
   std::size_t index = 0;         // in the list of scopes; 0 is the program
   std::vector<NodeId> inputs{};  // of a body
 
-  /// The operand of `node` that an Input of this body receives. `row`: each iteration receives one row of it (the xs of
-  /// a scan).
+  /// The operand of `node` that an Input of this body receives. `slice`: each iteration receives one slice of it (the
+  /// xs of a scan).
   struct Source {
     std::uint32_t operand = 0;
-    bool row = false;
+    bool slice = false;
   };
   Source source(NodeId input) const;
   /// The number of times that a body runs in one run of the program: the product of the loops around it.

@@ -24,14 +24,14 @@ struct DeviceInfo {
 
 /// All devices in declaration order.
 std::span<const DeviceInfo> all_devices();
-/// Throws InvalidArgument for a number that is no Device, as does every function that takes a Device.
+/// InvalidArgument for a number that is not an enumerator of Device, as in every function that takes a Device.
 const DeviceInfo& device_info(Device d);
 /// A device from its id or an alias ("cuda", "nvidia", "coreml", "gl", ...), any case; none when unknown.
 std::optional<Device> parse_device(std::string_view text);
 /// The same with an ordinal after a colon ("cuda:1"); without one the first device.
 std::optional<DeviceId> parse_device_id(std::string_view text);
-/// The error for a `text` that names no device: the ordinal is invalid, or the kind is unknown. The hint names the
-/// nearest kind or entry of `others`.
+/// The error for a `text` that is not a device: its ordinal is invalid, or its kind is unknown. The hint is the most
+/// similar kind or entry of `others`.
 Diagnostic no_such_device(std::string_view text, std::vector<std::string> others = {});
 /// "cuda:1"; "cuda" for the first device.
 std::string device_text(DeviceId id);

@@ -21,8 +21,9 @@ void copy_bytes(const std::byte* from, std::byte* to, std::size_t bytes) {
   if (bytes != 0) std::memcpy(to, from, bytes);
 }
 
-// Memory other than the host's is refused too, because its bytes have no address here.
-void require_reached(std::string_view what, std::size_t bytes, std::string_view way, const BufferView& place) {
+// Checks a view as `require_place` does, and refuses memory of another device, whose bytes have no host address. `way`
+// is "from" or "to".
+void require_host_access(std::string_view what, std::size_t bytes, std::string_view way, const BufferView& place) {
   require_place(what, bytes, way, place);
   if (bytes != 0 && !place.host)
     throw Error(ErrorCode::InvalidArgument,
@@ -31,20 +32,21 @@ void require_reached(std::string_view what, std::size_t bytes, std::string_view 
                 "use a stream of that device");
 }
 
-// Zeroed memory whose pages the system creates when they are first touched. A cache for long texts then costs nothing
-// at start, and takes memory as it fills. Null when there is no memory.
+// Demand-zero memory: the system creates its pages when they are first touched. A KV cache for long texts then costs
+// nothing at start, and takes memory as it fills. Large blocks begin at a multiple of the size of a huge page, so that
+// the system can use huge pages (madvise). Null when there is no memory.
 #if defined(__linux__)
-std::shared_ptr<std::byte> untouched_zeros(std::size_t bytes) {
+std::shared_ptr<std::byte> map_demand_zero(std::size_t bytes) {
   constexpr std::size_t kHugePage = std::size_t{2} << 20;
-  const std::size_t all = bytes < 2 * kHugePage ? bytes : bytes + kHugePage;
-  void* const map = ::mmap(nullptr, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  const std::size_t mapped = bytes < 2 * kHugePage ? bytes : bytes + kHugePage;
+  void* const map = ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (map == MAP_FAILED) return nullptr;
   auto* data = static_cast<std::byte*>(map);
-  if (all != bytes) {
+  if (mapped != bytes) {
     data += (kHugePage - reinterpret_cast<std::uintptr_t>(map) % kHugePage) % kHugePage;
     (void)::madvise(data, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);
   }
-  return {data, [map, all](std::byte*) { ::munmap(map, all); }};
+  return {data, [map, mapped](std::byte*) { ::munmap(map, mapped); }};
 }
 #endif
 
@@ -71,22 +73,22 @@ class HostBuffer final : public Buffer {
   std::shared_ptr<const void> owner_;
   bool zeros_;
   std::atomic<std::size_t>& counter_;
-  std::shared_ptr<Counters> counters_;
+  std::shared_ptr<Counters> counters_;  // holds `counter_`; buffers may outlive the device
 };
 
 class HostStream final : public Stream {
  public:
   void upload(std::span<const std::byte> from, const BufferView& to) override {
-    require_reached("an upload", from.size(), "to", to);
+    require_host_access("an upload", from.size(), "to", to);
     copy_bytes(from.data(), to.host, from.size());
   }
   void download(const BufferView& from, std::span<std::byte> to) override {
-    require_reached("a download", to.size(), "from", from);
+    require_host_access("a download", to.size(), "from", from);
     copy_bytes(from.host, to.data(), to.size());
   }
   void copy(const BufferView& from, const BufferView& to) override {
-    require_reached("a copy", to.bytes, "from", from);
-    require_reached("a copy", to.bytes, "to", to);
+    require_host_access("a copy", to.bytes, "from", from);
+    require_host_access("a copy", to.bytes, "to", to);
     copy_bytes(from.host, to.host, to.bytes);
   }
   Event record() override { return {}; }
@@ -115,18 +117,18 @@ class HostDevice final : public OpenDevice {
   }
   void drain() override {}
   std::shared_ptr<Buffer> allocate(std::size_t bytes, BufferUse use) override {
-    (void)buffer_use_name(use);
-    constexpr std::size_t kMost = std::size_t{1} << 56;  // far beyond any machine, and still countable
+    (void)buffer_use_name(use);                          // throws for an invalid value, before it is an index
+    constexpr std::size_t kMost = std::size_t{1} << 56;  // no machine has as much; sums of sizes below do not overflow
     const bool zeros = use == BufferUse::States;
 #if defined(__linux__)
-    constexpr std::size_t kMapped = std::size_t{1} << 16;  // the size from which separate pages pay off
-    if (zeros && bytes >= kMapped && bytes < kMost) {
-      const std::shared_ptr<std::byte> memory = untouched_zeros(bytes);
+    constexpr std::size_t kLeastMapped = std::size_t{1} << 16;  // the size from which a mapping of its own pays off
+    if (zeros && bytes >= kLeastMapped && bytes < kMost) {
+      const std::shared_ptr<std::byte> memory = map_demand_zero(bytes);
       if (!memory) throw_no_memory(bytes, use, 0);
       return std::make_shared<HostBuffer>(id_, memory.get(), bytes, memory, zeros, use, counters_);
     }
 #endif
-    auto memory = std::make_shared<Tensor>();  // uses huge pages when they pay off
+    auto memory = std::make_shared<Tensor>();  // its allocation uses huge pages when they pay off
     const Shape shape({Dim(bytes)}, DType::U8);
     try {
       if (bytes < kMost) *memory = zeros ? Tensor::zeros(shape) : Tensor::uninitialized(shape);

@@ -17,8 +17,8 @@ namespace rlx {
 
 /// In-order work of one device. One thread at a time may call it. A failure fails all later work of the stream, and all
 /// work that waits for it, whether executed or not. The stream works again after a wait has thrown the failure, or,
-/// when nobody waited, after the next call has thrown it. The stream still waits for everything it was told to wait
-/// for: no later event is ready before that.
+/// when nobody waited, after the next call has thrown it. The stream still performs all its waits: no later event
+/// is ready before them.
 ///
 /// Offsets of views are multiples of the target's copy granule. The bytes after a view up to the next multiple may be
 /// written too, because values are aligned to more.

@@ -97,8 +97,8 @@ class PluginBuffer final : public Buffer {
     if (!held().add(handle_)) handle_ = nullptr;  // the plug-in gave it to another value as well
   }
   void release() { handle_ = nullptr; }
-  /// Tracks runs that read the buffer, on any stream. A run that it is donated to waits for them. `add_reader` uses the
-  /// room that `expect_reader` made. An empty event stands for a run that did not start.
+  /// Tracks runs that read the buffer, on any stream. A run that it is donated to waits for them. `expect_reader`
+  /// allocates the entry that `add_reader` fills. An empty event stands for a run that did not start.
   void expect_reader();
   void add_reader(const Event& end) noexcept;
   void follow_readers(Stream& stream);
@@ -132,8 +132,8 @@ class PluginStream final : public Stream {
   rlx_stream* handle_ = nullptr;
 };
 
-/// The plug-in's own object behind one of our buffers. InvalidArgument for a buffer of another device, plug-in or
-/// opening, because a plug-in would mistake its handle for one of its own. `what` names the call or operand.
+/// `buffer` as a PluginBuffer. InvalidArgument for a buffer of another device or plug-in, or of the same device opened
+/// separately: the plug-in would mistake its handle for one of its own. `what` names the call or operand in the error.
 PluginBuffer& plugin_buffer(const PluginDevice& device, Buffer* buffer, std::string_view what);
 PluginStream& plugin_stream(const PluginDevice& device, Stream& stream, std::string_view what);
 

@@ -31,7 +31,7 @@ std::shared_ptr<const Backend> require_backend(Device device);
 Presence probe_device(Device kind);
 /// The device `id` of `backend`. It is opened on the first call with these options (those that act at open), and shared
 /// until the last owner releases it. DeviceUnavailable names the device, and the reason or the number of devices.
-/// NotFound names the nearest option to one that the backend does not take.
+/// NotFound for an option that the backend does not have; its hint is the option of the most similar name.
 std::shared_ptr<OpenDevice> open_device(const std::shared_ptr<const Backend>& backend, DeviceId id,
                                         const DeviceOptions& options = {});
 /// The devices of a kind that are open now.

@@ -19,8 +19,8 @@ namespace rlx {
 /// How a target keeps memory. All counts are in bytes, except the last.
 struct TargetLimits {
   std::size_t alignment = 64;                      // of values
-  std::size_t view_alignment = 1;                  // of a view in its value; a view at another offset is copied
-  std::size_t copy_granule = 1;                    // of offsets that streams copy to and from
+  std::size_t view_alignment = 1;                  // of a view's offset in its value; other views are copied
+  std::size_t copy_granule = 1;                    // alignment of the offsets of stream copies
   std::size_t max_buffer_bytes = ~std::size_t{0};  // of one value
   std::size_t max_arena_bytes = ~std::size_t{0};   // of one arena, unless a single value is larger
   int max_bindings = 0;                            // buffers that one kernel may bind; 0: any number

@@ -45,7 +45,7 @@ class BufferHomes {
 
 inline constexpr std::int32_t kNoStep = -1;  // the writer of bytes that no step has written
 
-/// Who accesses bytes: a whole step, or the parts of it in `bits` when its parts are ordered separately.
+/// Who accesses bytes: a whole step, or the parts of it whose bits are set in `parts` when they are ordered separately.
 struct AccessUser {
   std::int32_t step = kNoStep;
   std::uint8_t parts = 1;
@@ -57,9 +57,8 @@ struct AccessUser {
 /// they split and merge ranges, plus the accesses that are found.
 class AccessHistory {
  public:
-  /// When more steps than this have read the same bytes, they form a group. The first step that waits for all of them
-  /// to write a part then represents them for the writers of the rest, which would need an edge to each reader
-  /// otherwise.
+  /// More readers of the same bytes than this form a group. The first step that writes a part of the bytes waits for
+  /// all of them. Steps that write the rest then wait for that step alone, which saves them an edge to each reader.
   static constexpr std::size_t kManyReaders = 64;
 
   /// One reader, or a group of readers.

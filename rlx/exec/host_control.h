@@ -49,7 +49,7 @@ class HostControlledNode {
   void begin_iteration(std::size_t row, std::span<const BufferView> operands, std::span<const BufferView> results,
                        Stream& stream);
   void end_iteration(std::size_t row, std::span<const BufferView> results, Stream& stream);
-  /// Copies the rows of the `trips` iterations that ran to the results. Other rows become zeros.
+  /// Copies the rows of the `iterations` that ran to the results. Other rows become zeros.
   void end_rows(std::size_t iterations, std::span<const BufferView> results, Stream& stream);
 
   const Graph& graph_;

@@ -13,7 +13,7 @@
 
 namespace rlx {
 
-/// One stream per device. The first device uses the stream that a run brings, the others have their own. Events order
+/// One stream per device. The home device uses the stream passed to each run, the others have their own. Events order
 /// work between streams. Errors that remain on the streams when a run fails are not reported again.
 class RunStreams {
  public:
@@ -34,9 +34,9 @@ class RunStreams {
   }
   bool is_open(std::uint32_t d) const { return d == home_ || streams_[d]; }
 
-  /// Later work of `then` runs after the work that `first` holds.
+  /// Makes later work of `then` wait for the work submitted to `first` so far.
   static void order(Stream& first, Stream& then) { wait_behind(then, first.record()); }
-  /// The same for two devices.
+  /// The same for the streams of two devices.
   void order(std::uint32_t first, std::uint32_t then) {
     if (first != then) order(of(first), of(then));
   }
@@ -46,8 +46,8 @@ class RunStreams {
     ordered_on_ = d;
   }
 
-  /// One run, from its first work to its end on the stream that it brings. A run that does not reach its end fails. A
-  /// wait for the stream then still waits for all its work.
+  /// One run on `stream`, from its first work to `end`. If it is destroyed before `end`, the run has failed, and a wait
+  /// for `stream` still waits for all work of the run.
   class Run {
    public:
     Run(RunStreams& streams, Stream& stream);
@@ -64,7 +64,7 @@ class RunStreams {
 
  private:
   std::vector<std::shared_ptr<OpenDevice>> devices_;
-  std::vector<std::shared_ptr<Stream>> streams_;  // null for the first device, and for devices without work
+  std::vector<std::shared_ptr<Stream>> streams_;  // null for the home device, and for devices without work
   std::uint32_t home_;
   Stream* run_stream_ = nullptr;
   std::optional<std::uint32_t> ordered_on_;

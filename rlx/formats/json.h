@@ -36,9 +36,9 @@ class JsonValue {
   double as_number(std::string_view what) const;  // accepts integers
   std::string_view as_string(std::string_view what) const;
 
-  /// Members of an object in file order, duplicates included; an error for another kind.
+  /// Members of an object in file order, duplicates included. BadFile for a value of another kind.
   std::vector<std::pair<std::string_view, JsonValue>> members(std::string_view what) const;
-  /// Elements of an array; an error for another kind.
+  /// Elements of an array. BadFile for a value of another kind.
   std::vector<JsonValue> elements(std::string_view what) const;
 
   /// Reads an array of exactly `out.size()` strings without a vector. Anything else is an error.

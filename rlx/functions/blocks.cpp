@@ -71,7 +71,7 @@ Expr axial_rope2d(Operand x, const AxialRope2d& form) {
   if (v.rank() != 3 || !v.dim(1).is_static() || v.dim(1).value() / form.repeat_factor != places ||
       v.dim(1).value() % form.repeat_factor != 0 || !v.dim(2).is_static(form.num_heads * form.head_dim))
     refuse(ErrorCode::ShapeMismatch,
-           concat_text("got x ", v.shape(), " for ", form.end_x, " x ", form.end_y, " places"));
+           concat_text("got x ", v.shape(), " for a grid of ", form.end_x, " x ", form.end_y));
   const std::int64_t tokens = v.dim(1).value();
   Tensor cos = Tensor::zeros(Shape({tokens, pairs}, v.dtype())), sin = cos;
   for (std::int64_t token = 0; token < tokens; ++token) {

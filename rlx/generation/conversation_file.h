@@ -60,8 +60,8 @@ class ConversationFile {
   /// Number of tokens whose keys and values are in the file; 0 where the file has only windows and the model keeps
   /// whole contexts.
   std::int64_t cached() const;
-  /// Whether the keys and values of the first `count` tokens can be restored: later tokens need the windows before
-  /// them.
+  /// Whether the keys and values of the first `count` tokens can be restored. False when the file lacks keys of
+  /// sliding-window layers that token `count` attends to.
   bool restores(std::int64_t count) const;
   /// The first token whose keys and values are in the file for sliding-window layers.
   std::int64_t first() const;

@@ -280,8 +280,8 @@ struct Engine::Impl {
     std::vector<SequenceTokens> parts{};
     std::deque<std::vector<TokenId>> drafted{};  // tokens of the parts with drafts
   };
-  // Chooses the parts of a run: requests that answer first, then prompts, each in order of arrival. Where pages are
-  // missing the youngest request is preempted.
+  // Chooses the sequences of a run and their tokens: first requests in decode, then requests in prefill, each in order
+  // of arrival. When pages run out, the youngest request is preempted.
   Chosen choose() {
     while (true) {
       std::deque<BatchRequest> decode, prefill;

@@ -108,9 +108,9 @@ class Engine {
 
   /// Queues a request. Errors: InvalidArgument for an empty prompt, ids outside the vocabulary, or a prompt that leaves
   /// no room for an answer (the message names both lengths); for options out of range, stop tokens outside the
-  /// vocabulary and an adapter that is not loaded; for a grammar without a tokeniser, a grammar of the empty text
-  /// alone, or one that no token can begin; for a begun answer that is not in the prompt or does not match the grammar;
-  /// and while a sequence of `idle_model` has tokens.
+  /// vocabulary and an adapter that is not loaded; for a grammar when there is no tokeniser, a grammar that matches the
+  /// empty text only, or one that no token can begin; for an answer `begun` that is not at the end of the prompt or
+  /// does not match the grammar; and while a sequence of `idle_model` has tokens.
   RequestId submit(std::span<const TokenId> prompt, const GenerationOptions& options);
   /// Cancels a request. Its event comes with the next step. False for an unknown request.
   bool cancel(RequestId request);

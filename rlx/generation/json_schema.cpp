@@ -285,7 +285,7 @@ class SchemaCompiler {
     GrammarMatcher matcher(*entry->second);
     return matcher.accept_bytes(v.text) && matcher.can_end();
   }
-  // The matcher of the case's patterns, unless there are none.
+  // A matcher of the case's patterns; nullopt when no text matches them.
   std::optional<GrammarMasks> pattern_masks(const SchemaCase& c) {
     SchemaCase any_length = c;
     any_length.min_length = 0, any_length.max_length = kUnbounded;
@@ -303,8 +303,8 @@ class SchemaCompiler {
   JsonExpressions json_;
   SchemaReader reader_;
   std::map<Schemas, RuleId> made_;
-  std::map<Schemas, std::vector<SchemaCase>> cases_;         // cases of the schemas with literal values
-  std::map<Schemas, std::optional<GrammarMasks>> patterns_;  // their pattern matchers
+  std::map<Schemas, std::vector<SchemaCase>> cases_;         // of schemas that `fits` has checked a value against
+  std::map<Schemas, std::optional<GrammarMasks>> patterns_;  // matchers of the patterns of such cases
   std::deque<std::pair<RuleId, Schemas>> open_;
 };
 

@@ -100,7 +100,7 @@ PrefixMatch PrefixCache::match_prefix(std::span<const TokenId> tokens, std::uint
     path.push_back(at);
     rest = rest.subspan(size);
   }
-  // Keeps the longest path whose last pages have the windows of the next token.
+  // Shortens the path to the longest prefix whose last pages still hold the sliding window of the next token.
   const std::size_t found = path.size();
   if (windows_) {
     std::size_t there = 0;  // consecutive pages with window pages up to here

@@ -47,7 +47,8 @@ class PrefixCache {
   void insert(std::span<const TokenId> tokens, std::span<const PageId> pages, std::uint64_t space = 0);
   /// Frees up to `count` leaf pages to which nothing else has a reference, least recently used first. Returns how many.
   std::int64_t evict(std::int64_t count);
-  /// Frees window pages in the same way. The pages of the text stay.
+  /// Frees up to `count` window pages to which nothing else has a reference, least recently used first. The pages of
+  /// the other layers stay cached. Returns how many.
   std::int64_t evict_windows(std::int64_t count);
 
   /// Pages that the cache holds; `num_evictable`: those that `evict` could free.

@@ -13,9 +13,10 @@ class StopStrings {
  public:
   /// Errors: InvalidArgument for an empty stop string.
   explicit StopStrings(std::vector<std::string> stops = {});
-  /// The text that is final after this piece; nothing after a stop string was found.
+  /// Appends `piece` and returns the text that no stop string can contain any more. Returns "" once a stop string was
+  /// found.
   std::string push(std::string_view piece);
-  /// The text that was held back, at the end of the text.
+  /// Returns the text that was held back. Call it after the last piece.
   std::string flush();
   /// True after a stop string was found.
   bool found() const { return found_; }

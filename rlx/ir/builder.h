@@ -213,9 +213,10 @@ class Builder {
   Expr squeeze(Operand x, std::int64_t axis);
   Expr dim_size(Operand x, std::int64_t axis);
 
-  // -- extents that are values (builder_by_value.cpp, docs/runtime.md): symbols of the graph. Bodies have no symbols
-  /// A dimension whose extent in each run is `value`, an integer scalar in [min, max]. It is a new symbol with this
-  /// source (Graph::symbol gives it a name and a divisor). A run with a value out of range is an error.
+  // -- data-dependent extents (docs/runtime.md, builder_by_value.cpp): symbols of the graph; not available in bodies
+  /// A dimension whose extent in each run is `value`, an integer scalar in [min, max]: a static extent for a constant,
+  /// else a new symbol. A value out of range is an error of the run. To choose the symbol's name and divisor, call
+  /// Graph::symbol.
   Dim value_dim(Operand value, std::int64_t max, std::int64_t min = 0);
   /// The first `count` elements along `axis`: x[:count]. `count` is an integer scalar from 0 to the extent of the axis.
   Expr first(Operand x, Operand count, std::int64_t axis = 0);
@@ -324,9 +325,11 @@ class Builder {
   Expr rng_split(Operand key, Dim count = 2);
   /// A key from a key and an integer, which is taken modulo 2^32.
   Expr rng_fold_in(Operand key, Operand data);
-  /// Floats in [low, high), in multiples of the spacing of floats just below 1.
+  /// low + (high - low) u, where u in [0, 1) is a random multiple of the machine epsilon of `dtype`, as in
+  /// jax.random.uniform. InvalidArgument unless low < high and both are finite, DTypeMismatch for a dtype that is no
+  /// float.
   Expr rng_uniform(Operand key, Dims dims, DType dtype = DType::F32, double low = 0, double high = 1);
-  /// Standard normal numbers, as the inverse of erf of uniform numbers.
+  /// Standard normal numbers: sqrt(2) erfinv(u) of uniform u in (-1, 1), as in jax.random.normal.
   Expr rng_normal(Operand key, Dims dims, DType dtype = DType::F32);
   /// Bool, true with probability p.
   Expr rng_bernoulli(Operand key, double p, Dims dims);
@@ -336,10 +339,11 @@ class Builder {
   SampleResult sample(Operand logits, Operand key, const SampleSettings& settings);
 
   // -- normalisation, attention, position
-  /// gamma and beta have the dims of `axes`, in ascending order. Results 1 and 2 are the mean and 1 / sqrt(var + eps).
+  /// (x - mean) / sqrt(var + eps) * gamma + beta, with mean and variance over `axes`. gamma and beta have the dims of
+  /// `axes`, in ascending order. Results 1 and 2 are the mean and 1 / sqrt(var + eps).
   Expr layer_norm(Operand x, std::optional<Operand> gamma = std::nullopt, std::optional<Operand> beta = std::nullopt,
                   double eps = 1e-5, const std::vector<std::int64_t>& axes = {-1}, const DeclaredShape& shape = {});
-  /// The same without the mean. Result 1 is 1 / sqrt(mean of squares + eps).
+  /// x / sqrt(mean(x^2) + eps) * gamma + beta, with the mean over `axes`. Result 1 is 1 / sqrt(mean(x^2) + eps).
   Expr rms_norm(Operand x, std::optional<Operand> gamma = std::nullopt, std::optional<Operand> beta = std::nullopt,
                 double eps = 1e-6, const std::vector<std::int64_t>& axes = {-1}, const DeclaredShape& shape = {});
   /// See ops::Attention. `mask` is the operand of MaskKind Custom and Bias. k and v keep their dtype. Result 1 of the
@@ -397,8 +401,8 @@ class Builder {
   /// x quantized and dequantized, with 8 bits without an op, and the scale that was used: see ops::FakeQuantize.
   FakeQuantizeResult fake_quantize(Operand x);
   FakeQuantizeResult fake_quantize(Operand x, ops::FakeQuantize op, std::optional<Operand> scale = std::nullopt);
-  /// x [.., K] times a quantized weight: the documented name of a matmul of a dequantize. Affine weights are [K, N].
-  /// Block schemes are [N, row bytes] for a weight [N, K], as in GGUF.
+  /// matmul(x, dequantize(codes, ..)) for x [.., K]. Affine weights are [K, N]. Weights [N, K] of a block scheme are U8
+  /// [N, row bytes], as in GGUF.
   Expr dequant_matmul(Operand x, Operand codes, std::optional<Operand> scale);
   Expr dequant_matmul(Operand x, Operand codes, std::optional<Operand> scale, ops::Dequantize op,
                       std::optional<Operand> zero_point = std::nullopt,
@@ -509,7 +513,7 @@ class Builder {
   Expr reduce_scatter(Operand x, ReduceKind fn, std::int64_t axis, std::string mesh_axes, std::int64_t ranks);
   /// Sends slice s along `split` to rank s, and concatenates the received slices along `concat`.
   Expr all_to_all(Operand x, std::int64_t split, std::int64_t concat, std::string mesh_axes, std::int64_t ranks);
-  /// For every {source, target}, rank target gets the value of rank source. A rank that is no target gets zeros.
+  /// For every {source, target}, rank target gets the value of rank source. A rank that is not a target gets zeros.
   Expr permute(Operand x, const std::vector<std::pair<std::int64_t, std::int64_t>>& pairs, std::string mesh_axes,
                std::int64_t ranks);
   /// The index of this rank along the mesh axes, an I64 scalar.

@@ -83,12 +83,12 @@ struct BinaryRow {
   Required<BinaryDerivative> da, db;
   Required<F16Range> f16;
   Fill fill_a = Fill::Normal, fill_b = Fill::Normal;
-  int differentiable = 2;  // how many times it can be differentiated by every operand; 2: any number of times
+  int differentiable = 2;  // highest order of derivative by every operand; 2: any order
 };
 
-/// The row of `fn`; InvalidArgument for a value that is no function.
+/// The row of `fn`; InvalidArgument for a value that is not an enumerator.
 const BinaryRow& binary_row(BinaryKind fn);
-/// The row of `fn`; InvalidArgument for a value that is no function.
+/// The row of `fn`; InvalidArgument for a value that is not an enumerator.
 const FunctionRow& function_row(ActivationKind fn);
 /// The parameters in effect: those that `op` gives, else the defaults of its function.
 FunctionParams function_params(const ops::Activation& op);

@@ -105,14 +105,15 @@ class Graph : public Builder {
   void set_state(const std::string& name, Value v, SourceLoc loc = SourceLoc::current());
   /// The same for an Expr. A value of another graph is an error.
   void set_state(const std::string& name, const Expr& v, SourceLoc loc = SourceLoc::current());
-  /// The dimension `name`, with its declared bounds, or those of SymbolInfo{}. InvalidArgument for a name that is not a
-  /// word.
+  /// The symbolic dimension `name`, with the bounds declared for it, by default those of SymbolInfo{}. InvalidArgument
+  /// unless `name` is an identifier: letters, digits and _, not beginning with a digit.
   Dim symbol(const std::string& name);
-  /// The same, and records the bounds. InvalidArgument for impossible bounds, and, naming both, for bounds that differ
-  /// from an earlier call's. Bounds equal to SymbolInfo{} count as not declared.
+  /// The same, and declares its bounds. InvalidArgument for invalid bounds, and for bounds that differ from those of an
+  /// earlier call (the message names both). Bounds equal to SymbolInfo{} count as not declared.
   Dim symbol(const std::string& name, SymbolInfo info);
   /// A new symbol whose value in each run is `source`, an I64 scalar. `source` must not depend on the symbol, so nodes
-  /// with the symbol in their shapes come after it. InvalidArgument for a name that is taken, or another type.
+  /// with the symbol in their shapes come after it. InvalidArgument for a name that is taken and in a body of control
+  /// flow, ShapeMismatch for a source of another shape or dtype.
   Dim symbol(const std::string& name, SymbolInfo info, const Expr& source, SourceLoc loc = SourceLoc::current());
   /// Sets the source of a declared symbol, for readers and rewriters. `verify` checks it.
   void set_symbol_source(const std::string& name, Value source);

@@ -11,7 +11,7 @@ namespace {
 
 // Bit i is set when operand i of the record is among `num_inputs` inputs.
 std::uint32_t present_bits(const OpBox& op, const InputSpec& spec, int num_inputs) {
-  if (spec.present) return (spec.present_in(op.data()) & spec.may_lack) | ~spec.may_lack;
+  if (spec.present) return (spec.present_in(op.data()) & spec.optional_bits) | ~spec.optional_bits;
   return num_inputs >= 32 ? ~0U : (1U << num_inputs) - 1;
 }
 
@@ -41,7 +41,7 @@ std::string InputSpec::text() const {
   for (int i = 0; i < count; ++i) {
     const bool may_be_absent = is_optional(i) || (variadic && i >= required);
     out += concat_text(i ? ", " : "", may_be_absent ? "[" : "", names[i], may_be_absent ? "]" : "",
-                       variadic && i + 1 + behind == count ? "..." : "");
+                       variadic && i + 1 + trailing == count ? "..." : "");
   }
   return out;
 }
@@ -52,7 +52,7 @@ std::optional<int> find_operand(const OpBox& op, int num_inputs, std::string_vie
   if (place < 0)
     throw Error(ErrorCode::InvalidArgument, concat_text(op_text_name(op), " has no operand '", name.substr(0, 40), "'"),
                 concat_text("its operands are (", spec.text(), ")"));
-  if (spec.variadic && place + spec.behind >= spec.count && num_inputs >= spec.count)
+  if (spec.variadic && place + spec.trailing >= spec.count && num_inputs >= spec.count)
     return num_inputs - (spec.count - place);
   const std::uint32_t bits = present_bits(op, spec, num_inputs);
   if ((bits >> place & 1U) == 0) return std::nullopt;
@@ -69,9 +69,9 @@ int operand_index(const OpBox& op, int num_inputs, std::string_view name) {
 
 std::string_view operand_name(const OpBox& op, int num_inputs, int i) {
   const InputSpec& spec = op_def(op).inputs;
-  if (spec.variadic && i + spec.behind >= spec.count - 1) {
+  if (spec.variadic && i + spec.trailing >= spec.count - 1) {
     const int from_end = num_inputs - i;  // operands after the repeated one are counted from the end
-    return spec.names[from_end <= spec.behind ? spec.count - from_end : spec.count - 1 - spec.behind];
+    return spec.names[from_end <= spec.trailing ? spec.count - from_end : spec.count - 1 - spec.trailing];
   }
   const std::uint32_t bits = present_bits(op, spec, num_inputs);
   for (int place = 0; place < spec.count; ++place)
@@ -86,15 +86,15 @@ std::optional<Diagnostic> check_operand_count(const OpBox& op, int num_inputs) {
     return problem(op, concat_text("got ", num_inputs, " operands, takes (", spec.text(), ")"));
   }
   const std::uint32_t said = spec.present_in(op.data());
-  if ((said & ~spec.may_lack) != 0)
+  if ((said & ~spec.optional_bits) != 0)
     return problem(op, concat_text("the mask of optional operands is ", said, ", takes (", spec.text(), ")"),
                    "bit i stands for the optional operand at position i; place_operands sets the mask from names");
   if (num_inputs == spec.required + std::popcount(said)) return std::nullopt;
   return problem(op, concat_text("got ", num_inputs, " operands, takes (", present_text(op, spec), ")"),
-                 spec.masked     ? "give optional operands by name: the op has a mask of the operands that are present"
-                 : spec.may_lack ? concat_text("the attributes {", print_attrs(op), "} say which of the operands (",
-                                               spec.text(), ") are present")
-                                 : std::string());
+                 spec.masked ? "give optional operands by name: the op has a mask of the operands that are present"
+                 : spec.optional_bits ? concat_text("the attributes {", print_attrs(op),
+                                                    "} say which of the operands (", spec.text(), ") are present")
+                                      : std::string());
 }
 
 Result<PlacedOperands> place_operands(OpBox op, std::span<const NamedOperand> operands) {
@@ -117,7 +117,7 @@ Result<PlacedOperands> place_operands(OpBox op, std::span<const NamedOperand> op
   for (const AttrField& f : def.attrs)
     if (f.type == AttrType::Operands) {
       std::shared_ptr<void> copy = copy_of(op);
-      f.set(copy.get(), static_cast<std::int64_t>(bits & spec.may_lack & ~spec.told_bits));
+      f.set(copy.get(), static_cast<std::int64_t>(bits & spec.optional_bits & ~spec.presence_bits));
       op = OpBox(op.kind(), std::move(copy));
     }
   const std::uint32_t wanted = present_bits(op, spec, std::popcount(bits));

@@ -1,8 +1,9 @@
 // The operands of an op: their names, which are optional, and the position of each among a node's dense inputs.
 //
-// A node holds only the operands that are present. The op tells which optional ones are: by a mask among its attributes
-// (text: `dequantize(%0, scale=%1)`), by another attribute (`has_bias`, the kind of an attention mask), or, when only
-// the last ones are optional, by their number. Rules ask by name: `c.has("scale")`, `c.input("scale")`.
+// A node holds only the operands that are present. Which optional operands these are follows from a mask among the
+// op's attributes (text: `dequantize(%0, scale=%1)`), from another attribute (`has_bias`, the kind of an attention
+// mask), or, when only the last ones are optional, from the operand count. Rules look operands up by name:
+// `c.has("scale")`, `c.input("scale")`.
 #pragma once
 
 #include <cstdint>
@@ -24,50 +25,53 @@ struct InputSpec {
   int count = 0;     // named operands
   int required = 0;  // how many of them are required
   bool variadic = false;
-  std::uint32_t may_lack = 0;                          // bit i: operand i is optional
-  std::uint32_t (*present)(const void* op) = nullptr;  // bits of the present optional operands; null: by number
+  std::uint32_t optional_bits = 0;                     // bit i: operand i is optional
+  std::uint32_t (*present)(const void* op) = nullptr;  // bits of the optional operands present; null: by count
   bool masked = false;                                 // `present` reads an OperandMask of the op
-  std::uint32_t told_bits = 0;                         // optional operands that `told` answers for in place of the mask
-  std::uint32_t (*told)(const void* op) = nullptr;     // of those, the ones that are present
-  int behind = 0;                                      // of a variadic op: named operands after those that may repeat
+  std::uint32_t presence_bits = 0;  // optional operands whose bits come from `presence`, not the mask
+  std::uint32_t (*presence)(const void* op) = nullptr;  // those of `presence_bits` that are present
+  int trailing = 0;                                     // variadic: number of operands after the repeated one
 
-  constexpr bool is_optional(int place) const { return (may_lack >> place & 1U) != 0; }
-  /// The last operands are optional, and their number tells which are present.
+  constexpr bool is_optional(int place) const { return (optional_bits >> place & 1U) != 0; }
+  /// Makes the last `last` operands optional. The operand count of a node determines which of them are present.
   constexpr InputSpec optional(int last) const {
     InputSpec s = *this;
     s.required = count - last;
-    for (int i = s.required; i < count; ++i) s.may_lack |= 1U << i;
+    for (int i = s.required; i < count; ++i) s.optional_bits |= 1U << i;
     return s;
   }
-  /// `f` reads from the op's attributes which optional operands are present.
+  /// Sets `f`, which computes the bits of the optional operands present from the op's attributes.
   constexpr InputSpec present_when(std::uint32_t (*f)(const void* op)) const {
     InputSpec s = *this;
     s.present = f;
     return s;
   }
-  /// The OperandMask `Mask` of the op tells which optional operands are present: `&ops::Dequantize::present`.
+  /// Takes the bits of the optional operands present from the op's OperandMask `Mask`: `&ops::Dequantize::present`.
   template <auto Mask>
   constexpr InputSpec masked_by() const {
     InputSpec s = present_when(&detail::FieldAccess<Mask>::mask_bits);
     s.masked = true;
     return s;
   }
-  /// Beside a mask: `f` tells, as bits, whether the optional operand at `place` is present; the mask does not.
-  constexpr InputSpec told_by(int place, std::uint32_t (*f)(const void* op)) const {
+  /// After masked_by: takes the bit of optional operand `place` from `f(op)` instead of the mask.
+  constexpr InputSpec presence_from(int place, std::uint32_t (*f)(const void* op)) const {
     InputSpec s = *this;
-    s.told_bits = 1U << place;
-    s.told = f;
+    s.presence_bits = 1U << place;
+    s.presence = f;
     return s;
+  }
+  [[deprecated("now presence_from")]] constexpr InputSpec told_by(int place, std::uint32_t (*f)(const void* op)) const {
+    return presence_from(place, f);
   }
   /// Bits of the optional operands that a node of this op has. Call it only where `present` is set.
   std::uint32_t present_in(const void* op) const {
-    return told ? (present(op) & ~told_bits) | (told(op) & told_bits) : present(op);
+    return presence ? (present(op) & ~presence_bits) | (presence(op) & presence_bits) : present(op);
   }
-  /// The named operand before the last `last` ones may repeat.
+  /// Makes the operand before the last `last` ones variadic.
   constexpr InputSpec more(int last = 0) const {
     InputSpec s = *this;
     s.variadic = true;
-    s.behind = last;
+    s.trailing = last;
     return s;
   }
   /// "q, k, v, [mask]".
@@ -82,8 +86,8 @@ struct maybe {
 namespace detail {
 constexpr std::string_view operand_name(std::string_view name) { return name; }
 constexpr std::string_view operand_name(maybe o) { return o.name; }
-constexpr bool may_lack(std::string_view) { return false; }
-constexpr bool may_lack(maybe) { return true; }
+constexpr bool is_optional(std::string_view) { return false; }
+constexpr bool is_optional(maybe) { return true; }
 }  // namespace detail
 
 /// Operands by name: `inputs("x", "w", maybe("bias"))`. masked_by or present_when follows when some are optional.
@@ -92,7 +96,7 @@ constexpr InputSpec inputs(Names... names) {
   InputSpec s{
       {detail::operand_name(names)...}, static_cast<int>(sizeof...(names)), 0, false, 0, nullptr, false, 0, nullptr};
   int place = 0;
-  ((s.may_lack |= detail::may_lack(names) ? 1U << place : 0U, ++place), ...);
+  ((s.optional_bits |= detail::is_optional(names) ? 1U << place : 0U, ++place), ...);
   for (int i = 0; i < s.count; ++i) s.required += s.is_optional(i) ? 0 : 1;
   return s;
 }

@@ -185,7 +185,8 @@ std::string waits_text(const LirModule& m) {
   return out;
 }
 
-// Bodies that are programs: their memory besides operands and results, and their updates that are not in place.
+// The planned bodies of branches and loops: their memory besides operands and results, and why results and carries are
+// not updated in place.
 std::string bodies_text(const LirModule& m) {
   std::string out;
   for (const LirBodies& b : m.plan.bodies) {

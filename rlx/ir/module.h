@@ -34,7 +34,7 @@ struct HirModule {
   }
   /// The graph with its blocks lowered to MIR ops by `policy`.
   MirModule lower_to_mir() const;
-  /// The same with chains of primitives for any policy. These have derivatives of any order.
+  /// The same with FusionPolicy::Fusable instead: chains of primitives, which have derivatives of any order.
   MirModule lower_for_autodiff() const;
 };
 /// `g` with its HIR blocks lowered to MIR ops.
@@ -59,7 +59,7 @@ struct LirValue {
   Place place = Place::Arena;
   std::uint32_t index = 0;
   std::size_t offset = 0;             // bytes from the start of the place
-  std::size_t bytes = 0;              // extent of the touched bytes, from offset
+  std::size_t bytes = 0;              // from offset to the end of the last element
   std::vector<std::int64_t> strides;  // in elements; empty = row-major
   bool is_view = false;               // shares another value's bytes
 };

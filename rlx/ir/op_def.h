@@ -161,7 +161,7 @@ class BuildContext {
   Expr full(const Shape& shape, double value) const;
 
  protected:
-  /// Returns `e`. InvalidArgument when it is no value of graph(): a rule must not keep values of another graph.
+  /// Returns `e`. InvalidArgument for a value of another graph, which a rule must not keep.
   Expr own(const Expr& e) const;
 
  private:
@@ -198,7 +198,7 @@ class DecomposeContext : public BuildContext {
 struct Augmented {
   OpBox op;
   std::shared_ptr<const void> notes{};   // data for the vjp rule, which reads it as notes<T>()
-  std::vector<std::uint32_t> results{};  // where the results of the original op are; empty: first
+  std::vector<std::uint32_t> results{};  // positions of the original op's results; empty: they come first
 };
 
 /// The input of an augment rule: the op, the shapes of its operands, and which operands and results are differentiated.

@@ -18,7 +18,7 @@ struct Value;
 /// The precision that a packed layout keeps for the matmuls that read it. Exact loses nothing. BF16 rounds a weight to
 /// bf16. Int8 rounds it to one of 255 steps for each column. For block-quantized weights Int8 rounds the other operand,
 /// and BF16 may round both (precision.h has the numbers). Layouts that lose precision need the caller's allowed
-/// precision loss (PrecisionPolicy::matmul).
+/// precision loss (PrecisionPolicy::matmul_precision).
 enum class MatmulPrecision : std::uint8_t { Exact, BF16, Int8 };
 /// "exact", "bf16", "int8".
 std::string_view matmul_precision_name(MatmulPrecision precision);
@@ -45,7 +45,7 @@ PackedLayout parse_packed_layout(std::string_view text);
 /// The layout of `count` matrices of layout `one`, stored one after the other. InvalidArgument for a count below one
 /// and for a size in bytes that overflows.
 PackedLayout stacked(const PackedLayout& one, std::int64_t count);
-/// The layout of each matrix of a layout of several. InvalidArgument when its bytes do not divide by the count.
+/// The inverse of `stacked`: the layout of one of the `count` matrices. InvalidArgument unless `count` divides `bytes`.
 PackedLayout layout_of_one_matrix(const PackedLayout& layout);
 
 /// The packed layout of a value. A prepared Param, an Input of a body and a Relayout can have one; it is empty for all

@@ -290,7 +290,7 @@ class Commit {
     return resolve(Value(*std::prev(at))).node;
   }
 
-  // Emits node `start` after everything it needs. It uses an explicit stack because graphs are deeper than call stacks.
+  // Emits node `start` after everything it needs. Its stack is explicit: a graph may be deeper than the call stack.
   void emit(Graph& g, std::uint32_t start) {
     if (state_[start] == Emitted) return;
     struct Frame {

@@ -1,4 +1,4 @@
-// Prints graphs as text.
+// Prints graphs as text. The parser is in serial/text_parse.cpp.
 #include "rlx/ir/text.h"
 
 #include <algorithm>
@@ -68,7 +68,8 @@ void append_f64(std::string& out, double v) {
   }
 }
 
-// Appends element i and stores the value that a reader would parse into `back`; false when it has no decimal text.
+// Appends element i, and stores in `back` the element that the parser would make of this text, so that the caller can
+// compare the bits. False when it has no decimal text.
 bool append_element(std::string& out, const Tensor& t, std::int64_t i, std::byte* back) {
   DType d = t.dtype();
   if (d == DType::Bool) {
@@ -123,13 +124,13 @@ void append_tensor(std::string& out, const Tensor& t, const TextOptions& options
   if (t.num_elements() <= options.max_decimal_elements) {
     std::string list = "{";
     std::vector<std::byte> back(t.size_bytes());
-    bool ok = true;
-    for (std::int64_t i = 0; ok && i < t.num_elements(); ++i) {
+    bool decimal = true;
+    for (std::int64_t i = 0; decimal && i < t.num_elements(); ++i) {
       if (i) list += ", ";
-      ok = append_element(list, t, i, back.data());
+      decimal = append_element(list, t, i, back.data());
     }
     // Unusual bits (a Bool that is 2, padding of a packed dtype) have no decimal text either.
-    if (ok && (back.empty() || std::memcmp(back.data(), t.data(), back.size()) == 0)) {
+    if (decimal && (back.empty() || std::memcmp(back.data(), t.data(), back.size()) == 0)) {
       out += list + "}";
       return;
     }
@@ -180,7 +181,7 @@ void append_attr(std::string& out, const AttrField& f, const AttrValue& v, const
     case AttrType::OptEnum: out += enum_text(f, std::get<std::int64_t>(v)); break;
     case AttrType::String: {
       const auto& text = std::get<std::string>(v);
-      out += quoted(options.bodies ? text : short_name(text));  // a text without bodies is for a message
+      out += quoted(options.bodies ? text : short_name(text));  // without bodies it is for a message, so shortened
       break;
     }
     case AttrType::DType:
@@ -272,9 +273,9 @@ void append_node(std::string& out, const Graph& g, NodeId id, const TextOptions&
 
 std::string symbol_text(const std::string& name, const SymbolInfo& info) {
   std::string out = "symbol " + name;
-  const SymbolInfo unknown;
-  if (info.min != unknown.min || info.max != unknown.max) out += concat_text(" [", info.min, ", ", info.max, "]");
-  if (info.divisor != unknown.divisor) out += concat_text(" div ", info.divisor);
+  const SymbolInfo defaults;
+  if (info.min != defaults.min || info.max != defaults.max) out += concat_text(" [", info.min, ", ", info.max, "]");
+  if (info.divisor != defaults.divisor) out += concat_text(" div ", info.divisor);
   return out;
 }
 

@@ -91,7 +91,7 @@ class Expr {
   /// Result `value.result` of a node of `graph`; empty when `graph` is null. InvalidArgument for a value that the graph
   /// does not have.
   Expr(Graph* graph, Value value);
-  /// False for an empty Expr.
+  /// False for an empty Expr. True for a dead one: it does not show whether the graph still exists.
   bool valid() const { return life_ != nullptr; }
   Graph& graph() const {
     if (!life_ || !life_->graph) throw_no_graph();
@@ -132,7 +132,7 @@ class Operand {
   bool is_scalar() const { return is_scalar_; }
   bool is_float_scalar() const { return is_float_scalar_; }
   double scalar() const { return scalar_; }
-  /// The two's complement of an integer scalar. scalar() < 0 tells a negative one, so every C++ integer is distinct.
+  /// The two's complement of an integer scalar. With the sign of scalar() it represents every C++ integer exactly.
   std::uint64_t integer_bits() const { return integer_bits_; }
   const Expr& expr() const { return expr_; }
   SourceLoc loc() const { return loc_; }

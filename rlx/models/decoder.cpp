@@ -46,7 +46,7 @@ void check_config(const DecoderConfig& c) {
       fail(concat_text(s.name, " must be in [1, 2^30], got ", s.value));
   if (c.num_heads % c.kv_heads) fail(concat_text("kv_heads ", c.kv_heads, " must divide num_heads ", c.num_heads));
   if (c.mla && (c.head_dim != c.mla->nope_dim + c.mla->rope_dim || c.kv_heads != c.num_heads || c.mla->q_rank < 0))
-    fail("the sizes of latent attention (MLA) do not match the heads");
+    fail("latent attention (MLA) needs head_dim = nope_dim + rope_dim, kv_heads = num_heads and q_rank >= 0");
   if (c.moe && (c.moe->used > c.moe->experts || c.moe->experts % c.moe->groups || c.moe->used_groups > c.moe->groups))
     fail(concat_text("cannot select ", c.moe->used, " of ", c.moe->experts, " experts in ", c.moe->groups, " groups"));
   if (c.layers.empty()) fail("the model has no layers");
@@ -58,10 +58,11 @@ void check_config(const DecoderConfig& c) {
       fail(concat_text("a layer uses rope ", l.rope, ", but the model has ", c.ropes.size(), " ropes"));
     if (l.moe && !c.moe) fail("a layer has experts, but the configuration of experts is missing");
   }
+  const std::int64_t rotatable = c.mla ? c.mla->rope_dim : c.head_dim;
   for (const RopeSpec& r : c.ropes)
-    if (r.rotated > (c.mla ? c.mla->rope_dim : c.head_dim))
-      fail(concat_text("rope rotates ", r.rotated, " elements, but a head has only ", c.head_dim));
-  if (c.norm != NormKind::Rms && c.norm != NormKind::Layer) fail("the kind of its norm is not valid");
+    if (r.rotated > rotatable)
+      fail(concat_text("rope rotates ", r.rotated, " elements, but a head has only ", rotatable, " for it"));
+  if (c.norm != NormKind::Rms && c.norm != NormKind::Layer) fail("norm must be Rms or Layer");
 }
 
 void check(const DecoderConfig& c, const DecoderGraphOptions& o) {

@@ -40,8 +40,8 @@ struct DecoderGraphOptions {
 ///   q_start [B + 1]    sequence b has the new tokens [q_start[b], q_start[b + 1])
 ///   rows [R]           the tokens that get logits
 ///   window_slots [T], window_table [B, context / window_page rounded up]
-///                      if there is a `window_page`: slots and block_table of the sliding-window layers; pages before
-///                      the window of every new token of a sequence may be any
+///                      if there is a `window_page`: slots and block_table of the sliding-window layers; entries for
+///                      pages before the windows of all new tokens of a sequence may have any value
 ///   adapters [T]       if there are `adapters`: the adapter of each token's matmuls; -1: none
 /// Output: logits F32 [R, V]. The states "cache.k.LAYER" and "cache.v.LAYER" hold the pool; latent attention stores one
 /// vector for each token, in the former. Params have the names of the checkpoint. Errors: InvalidArgument for options

@@ -69,7 +69,7 @@ struct DenseSpec {
   std::optional<ActivationKind> activation{};
 };
 
-/// A text encoder: tokens in, a vector of each out.
+/// A text encoder: token ids in, one vector per token out.
 struct EncoderConfig {
   std::string family;  // "bert", "modernbert", ...: `model_type`
   std::int64_t vocab_size = 0, hidden_size = 0, ff_size = 0;

@@ -14,7 +14,7 @@ namespace {
 EncoderConfig encoder_of(const DecoderConfig& d, const ConfigKeys& k) {
   const DecoderNames& from = d.names;
   const char* const lacking = d.moe                     ? "experts"
-                              : d.mla                   ? "latent heads"
+                              : d.mla                   ? "latent attention (MLA)"
                               : !from.sinks.empty()     ? "attention sinks"
                               : !from.positions.empty() ? "learned positions"
                               : d.parallel              ? "parallel layers"

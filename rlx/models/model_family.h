@@ -78,9 +78,9 @@ struct DecoderFamily {
   /// Reads sizes that only this family has, from config.json and from metadata.
   void (*sizes_of_config)(const JsonValue& config, ModelSizes& sizes) = nullptr;
   void (*sizes_of_gguf)(const GgufFile& file, ModelSizes& sizes) = nullptr;
-  /// Writes metadata that is more than a setting rule, and refuses settings that files cannot store.
+  /// Writes metadata that `settings` cannot express. An error for settings that GGUF files cannot store.
   void (*write_gguf)(SettingsWriter& out) = nullptr;
-  /// Writes config.json settings that are more than a setting rule; null: ConfigWriter's settings, heads and flags.
+  /// Writes config.json entries that `settings` cannot express; null: ConfigWriter's settings, heads and flags.
   void (*write_config)(ConfigWriter& out) = nullptr;
 };
 

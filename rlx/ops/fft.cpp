@@ -84,7 +84,7 @@ struct FftRules {
       return c.dtype_error("r2c needs f32 or f64 values, got ", x, "; cast them first");
     if (!real && !is_complex(x.dtype()))
       return c.dtype_error(to_real ? "c2r" : "c2c", " needs complex values, got ", x, "; cast them, or use r2c");
-    if (op.fn != FftKind::Complex && op.axes.empty()) return c.attr_error("of real values needs at least one axis");
+    if (op.fn != FftKind::Complex && op.axes.empty()) return c.attr_error("a real transform needs at least one axis");
     if (real && op.inverse)
       return c.attr_error(
           "r2c has no inverse: the inverse transform of a real signal is the scaled conjugate of the forward "

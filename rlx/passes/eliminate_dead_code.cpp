@@ -1,4 +1,4 @@
-// dead-code-elimination: drops nodes that no root of the graph needs.
+// eliminate-dead-code: drops nodes that no root of the graph needs.
 #include "rlx/ir/rewrite/rebuild.h"
 #include "rlx/passes/passes.h"
 

@@ -49,14 +49,14 @@ enum class MissReason : std::uint8_t {
 };
 std::string_view miss_reason_name(MissReason r);
 
-/// A pattern that began to match and stopped.
+/// A pattern that matched in part, and the condition that failed.
 struct MissedFusion {
   std::string pattern;  // "matmul_bias_act"
   NodeId node;          // in the graph that the pass ran on
   std::string label;    // of that node
   MissReason reason = MissReason::NotFused;
   std::string detail;                  // the condition with its values: "%7 has 2 readers: %9, %12"
-  std::string hint;                    // the way out, if there is one
+  std::string hint;                    // a remedy, if there is one
   bool in_body = false;                // `node` is a node of a body of a branch or loop
   std::optional<std::size_t> stage{};  // index in CompileResult::stages of that graph, if stages are kept
   std::string text() const;

@@ -86,7 +86,8 @@ class Body {
     return now(v);
   }
 
-  // The body with an Input for every value that leaves: after the invariants, and after the xs.
+  // The body with a new Input for each hoisted value: invariants follow the body's own invariants, casts of xs follow
+  // the xs.
   Subgraph without(const Leaving& l) const {
     Graph out = copy_shell(g_);
     std::vector<Value> map(ValueSlots(g_).size());

@@ -110,21 +110,22 @@ std::optional<Value> sigmoid_of(const Graph& g, Value v) {
   return logistic_denominator(g, sum);
 }
 
-// One function node and the product around it. The search goes from the function towards its readers.
-class Written {
+// Matches the activations that can be built on one function node (erf, tanh, sigmoid, division, max). The search goes
+// from the function towards its readers.
+class ActivationMatcher {
  public:
-  Written(GraphRewriter& r, const PassContext& context, NodeId function)
+  ActivationMatcher(GraphRewriter& r, const PassContext& context, NodeId function)
       : r_(r), g_(r.source()), context_(context), function_(function) {}
 
   void run() {
     const Value f(function_);
     if (as_activation(g_, f, ActivationKind::Erf))
-      return product(ActivationKind::Gelu, 1, 0.5, {0, kSqrtHalf, 0, 0}, g_.node(function_).inputs[0]);
+      return match_times_x(ActivationKind::Gelu, 1, 0.5, {0, kSqrtHalf, 0, 0}, g_.node(function_).inputs[0]);
     if (as_activation(g_, f, ActivationKind::Tanh))
-      return product(ActivationKind::GeluApprox, 1, 0.5, {0, kTanhScale, 0, kTanhScale * kTanhCubic},
-                     g_.node(function_).inputs[0]);
+      return match_times_x(ActivationKind::GeluApprox, 1, 0.5, {0, kTanhScale, 0, kTanhScale * kTanhCubic},
+                           g_.node(function_).inputs[0]);
     if (std::optional<Value> u = sigmoid_of(g_, f)) {
-      product(ActivationKind::Silu, 0, 1, {0, 1, 0, 0}, *u);
+      match_times_x(ActivationKind::Silu, 0, 1, {0, 1, 0, 0}, *u);
       if (!replaced_ && !as_activation(g_, f, ActivationKind::Sigmoid)) emit(ActivationKind::Sigmoid, f, *u);
       return;
     }
@@ -137,19 +138,21 @@ class Written {
   }
 
  private:
-  // Matches x * (offset + f(inner(x))) * half, where f is the function node, with the constants in any order.
-  void product(ActivationKind kind, double offset, double half, const Polynomial& inner, Value argument) {
-    // First a + b * f, then the product with a value that is no constant, then constants again.
+  // Matches x * (offset + f(inner(x))) * scale, where f is the function node and `argument` is inner(x), with the
+  // constants in any order. The loop goes from f to its single reader, to the reader of that, and so on. `at` is
+  // a + b * f before the multiplication by x, and x * (a + b * f) after it (`found`). Before it, a reader may add or
+  // multiply a constant; after it, multiply only.
+  void match_times_x(ActivationKind kind, double offset, double scale, const Polynomial& inner, Value argument) {
     double a = 0, b = 1;
     Value at(function_);
     Value x;
     bool found = false;
-    std::optional<MissReason> stop;
+    std::optional<MissReason> blocked;
     while (true) {
-      if (found && close(b, half) && close(a, offset * half)) return emit(kind, at, x);
+      if (found && close(b, scale) && close(a, offset * scale)) return emit(kind, at, x);
       if (r_.uses().uses(at).empty()) break;
       if (!r_.uses().single_use(at)) {
-        stop = r_.uses().is_output(at) ? MissReason::IsOutput : MissReason::MultiConsumer;
+        blocked = r_.uses().is_output(at) ? MissReason::IsOutput : MissReason::MultiConsumer;
         break;
       }
       const UseIndex::Use use = r_.uses().uses(at)[0];
@@ -157,16 +160,16 @@ class Written {
       if (!op) break;
       const Value other = g_.node(use.user).inputs[1 - use.operand];
       if (std::optional<double> c = constant_scalar(g_, other)) {
-        const bool first = use.operand == 0;
+        const bool is_lhs = use.operand == 0;
         if (op->fn == BinaryKind::Mul) {
           a *= *c, b *= *c;
-        } else if (op->fn == BinaryKind::Div && first) {
+        } else if (op->fn == BinaryKind::Div && is_lhs) {
           a /= *c, b /= *c;
         } else if (op->fn == BinaryKind::Add && !found) {
           a += *c;
         } else if (op->fn == BinaryKind::Sub && !found) {
-          if (!first) a = -a, b = -b;
-          a += first ? -*c : *c;
+          if (!is_lhs) a = -a, b = -b;
+          a += is_lhs ? -*c : *c;
         } else {
           break;
         }
@@ -179,17 +182,17 @@ class Written {
       at = Value(use.user);
     }
     if (kind == ActivationKind::Silu) return;  // a sigmoid alone is valid
-    // A product with x follows, or the argument alone shows that gelu was meant.
-    const bool meant = kind == ActivationKind::Gelu && close(peel_scale(g_, argument).factor, kSqrtHalf);
-    if (stop && (found || meant))
-      miss(kind, *stop,
-           concat_text(at, *stop == MissReason::IsOutput ? " is an output of the graph" : " has other readers"));
+    // A miss is reported when gelu was meant: x was found, or erf(x / sqrt(2)) alone shows it.
+    const bool is_gelu_argument = kind == ActivationKind::Gelu && close(peel_scale(g_, argument).factor, kSqrtHalf);
+    if (blocked && (found || is_gelu_argument))
+      miss(kind, *blocked,
+           concat_text(at, *blocked == MissReason::IsOutput ? " is an output of the graph" : " has other readers"));
     else if (found)
       miss(kind, MissReason::NotFused,
-           concat_text("the constants give x * (", a, " + ", b, " f), not x * (", offset * half, " + ", half, " f)"));
+           concat_text("the constants give x * (", a, " + ", b, " f), not x * (", offset * scale, " + ", scale, " f)"));
   }
 
-  // The factor of a product as factor * x, where `argument` is the polynomial `inner` of x.
+  // `factor`, by which f is multiplied, as a constant times x, where `argument` is the polynomial `inner` of x.
   std::optional<Scaled> scaled_argument(Value factor, Value argument, const Polynomial& inner) const {
     if (is_polynomial(g_, argument, factor, inner)) return Scaled{factor, 1};
     const Scaled s = peel_scale(g_, factor);
@@ -227,7 +230,8 @@ std::optional<Graph> run_recognize_activations(const Graph& g, const PassContext
   if (!context.claims->has(OpKind::Activation)) return std::nullopt;
   GraphRewriter r(g);
   for (NodeId id : r.nodes())
-    if (g.node(id).kind() == OpKind::Activation || g.node(id).kind() == OpKind::Binary) Written(r, context, id).run();
+    if (g.node(id).kind() == OpKind::Activation || g.node(id).kind() == OpKind::Binary)
+      ActivationMatcher(r, context, id).run();
   if (!r.changed()) return std::nullopt;
   return r.commit(recognize_activations.name).graph;
 }

@@ -196,7 +196,7 @@ class Recognizer {
     if (!n || !(n->shape() == g_.shape(result))) return std::nullopt;
     const Value other = n->inputs[1 - use.operand];
     std::optional<Value> v = vector_along_last(g_, other, n->shape());
-    // A scale that is computed after the norm would have to move before it.
+    // The vector may be computed after the norm: commit() places nodes after their operands.
     if (v) result = Value(use.user);
     return v;
   }

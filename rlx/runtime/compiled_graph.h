@@ -118,7 +118,7 @@ class CompiledGraph {
   /// far.
   void set_param(std::string_view name, const Tensor& value, Rows rows);
   /// Binds every param that the loader holds. The loader stays alive as long as its bytes are needed. Strict: a param
-  /// that the loader lacks, or a tensor that is no param, is an error. Returns the number of params set.
+  /// that the loader lacks, or a tensor that is not a param, is an error. Returns the number of params set.
   std::size_t load_params(std::shared_ptr<const WeightLoader> loader, LoadMode mode = LoadMode::Strict);
   /// Names of params that have no value yet.
   std::vector<std::string> unset_params() const;
@@ -196,8 +196,8 @@ class CompiledGraph {
   /// Sets every state back to its initial value.
   void reset();
   /// From now on states of equal names are shared by both objects (prefill and decode over one cache), with the values
-  /// of `other`. Calls of objects that share states must not overlap. Returns the number of shared states. None is an
-  /// error.
+  /// of `other`. Calls of objects that share states must not overlap. Returns the number of shared states; NotFound
+  /// when there are none.
   std::size_t share_state_from(CompiledGraph& other);
   /// A value kept between runs under a name. If the name is an input's, the value serves runs that do not pass that
   /// input. If the name is an output's ("out0"), that output replaces the value after each run. A graph whose input is

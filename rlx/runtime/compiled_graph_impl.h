@@ -75,7 +75,7 @@ struct StateCell {
   Event written{};                     // the work that made the value
   Event last{};  // the last work that used it, after `written`; a failed reader does not invalidate the value
   bool valid = true;
-  std::uint64_t moves = 0;  // how often it changed its device; a buffer address may be reused
+  std::uint64_t moves = 0;  // number of changes of device; a buffer address alone may be reused
   bool good() const { return valid && (keep || !written.failed()); }
   /// Records that `work` wrote the value.
   void set_written(const Event& work) { written = last = work; }
@@ -92,19 +92,19 @@ struct StateCell {
   void settle();
 };
 
-/// A value kept between runs. Runs that do not pass the input of its name use it. If its name is an output's, that
-/// output replaces it after each run.
+/// A value kept between runs. It is the input of the same name in runs that are not passed that input. If an output has
+/// the same name, that output replaces it after each run.
 struct Handle {
   Tensor value;
   std::vector<std::int64_t> dims;  // empty: one unknown dimension follows from the count
   std::optional<std::size_t> output;
-  bool ours = false;  // the bytes belong to one of our runs and are shared with nobody
+  bool ours = false;  // the bytes come from a run of this instance, and nobody else has a reference
 };
 
 /// The device and its backend, with the options it was opened with: "cpu (backend 'reference')".
 std::string place_text(const SharedPrograms& code);
 
-/// The index of the entry called `name`, or a NotFound error that names the nearest.
+/// The index of the entry called `name`. NotFound suggests the most similar name.
 std::size_t find_io(const std::vector<IoInfo>& infos, std::string_view name, std::string_view what,
                     const std::string& graph);
 /// The same through the list's index.

@@ -98,7 +98,7 @@ bool CompiledGraph::Impl::has_output_handles() const {
 }
 
 void CompiledGraph::Impl::commit(std::span<const TensorView> views) {
-  if (has_output_handles()) return (void)run_to_views(views);  // the next run may read them
+  if (has_output_handles()) return (void)run_to_views(views);  // waits: the next run may read results of handles
   const ProgramInUse used = program_for(views);
   BoundProgram& s = *used;
   keep_results(s, views);

@@ -364,8 +364,9 @@ void CompiledGraph::Impl::follow_submitted(BoundProgram& s) {
   for (std::size_t i : s.cells) states[i]->last = so_far;
 }
 
-// A state that runs replace was written or donated if it has a different buffer now, or none. Kept states are restored.
-// A state that is written in place is already invalid.
+// After a failed run: restores kept states, and invalidates states that the run may have written. A state whose buffer
+// each run replaces (`renews`) was written or donated if it has a different buffer now, or none. A state that is
+// written in place is already invalid.
 void CompiledGraph::Impl::revoke(BoundProgram& s, bool submitted) {
   for (std::size_t k = 0; k < s.cells.size(); ++k) {
     StateCell& cell = *states[s.cells[k]];

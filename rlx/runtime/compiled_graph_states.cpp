@@ -69,8 +69,8 @@ Rows all_rows(const Shape& shape) { return {0, shape.rank() == 0 ? 0 : shape.dim
 }  // namespace
 
 // Writes the cell after all work submitted for it. The work may be on any stream, so the host waits for it. A failure
-// of that work is not an error here, because this call is the way to recover from it; an unseen failure on our stream
-// ends here. When this call fails, the cell keeps its old value unless bytes of it were overwritten.
+// of that work is ignored, because this call is the way to recover from it; so is a failure on this program's stream
+// that was not reported yet. If this call fails, the cell keeps its old value unless bytes of it were overwritten.
 void CompiledGraph::Impl::write_state(StateCell& cell, const std::byte* data, std::size_t offset, std::size_t bytes) {
   require_device();
   wait_quietly(cell.last);

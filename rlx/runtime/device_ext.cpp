@@ -64,7 +64,7 @@ std::string unavailable_reason(Device d) noexcept {
     if (there.count > 0) return {};
     return trouble.empty() ? std::move(there.reason) : concat_text(there.reason, "; ", trouble);
   } catch (const std::bad_alloc&) {
-    return "out of memory";  // too short to allocate
+    return "out of memory";  // std::string stores it inline, without an allocation
   } catch (const std::exception& e) {
     return e.what();
   }

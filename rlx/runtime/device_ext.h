@@ -42,7 +42,7 @@ Graph legalize_graph_for_device_with_options(const Graph& g, Device d, const Com
 inline Graph legalize_graph_for_device(const Graph& g, Device d, KernelDispatchReport* report = nullptr) {
   return legalize_graph_for_device_with_options(g, d, {}, report);
 }
-/// How each kind would reach the device. The graph is unchanged.
+/// Legalizes a copy of `g` and reports how each kind of op reaches the device (DispatchPath).
 KernelDispatchReport dispatch_report_for_device_with_options(const Graph& g, Device d, const CompileOptions& options);
 inline KernelDispatchReport dispatch_report_for_device(const Graph& g, Device d) {
   return dispatch_report_for_device_with_options(g, d, {});

@@ -18,7 +18,7 @@ namespace rlx {
 struct ModelKey {
   DeviceId device{};                     // as for Session
   Precision precision = Precision::F32;  // of matmuls
-  SymbolBinding dims{};                  // values of symbols of the graph; symbols that are not named stay open
+  SymbolBinding dims{};                  // values of symbols of the graph; other symbols stay dynamic
   friend bool operator==(const ModelKey&, const ModelKey&) = default;
 };
 

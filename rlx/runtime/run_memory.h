@@ -19,7 +19,7 @@ struct CompiledProgram;
 // -- values in transit. Only this file depends on how devices keep memory (`MemoryModel`). --
 
 /// The location from which a run reads an input: a device tensor's buffer, else host memory if kernels can read it,
-/// else a copy in `room` or in a new buffer. On an opaque device `holder` receives the buffer.
+/// else a copy in `room` or in a new buffer. On an opaque device `slot` receives the buffer.
 RunSlot input_slot(OpenDevice& device, Stream& stream, const TensorView& value, const Shape& shape,
                    const BufferView& room, std::shared_ptr<Buffer>& slot);
 /// The location to which a run writes an output for the host.
@@ -76,7 +76,8 @@ class RunMemory {
  public:
   RunMemory(std::shared_ptr<OpenDevice> device, std::size_t alignment);
   bool fits(const CompiledProgram& c) const;
-  /// Allocates room for `c`, where there is too little. OutOfMemory names `graph`; then nothing has changed.
+  /// Allocates memory where the current memory is too small for `c`. OutOfMemory names `graph` and leaves this
+  /// unchanged.
   void reserve(const CompiledProgram& c, const std::string& graph);
   /// The arenas of `c`, which must fit, on all its devices, in the order of its plan.
   std::vector<BufferView> arenas(const CompiledProgram& c) const;

@@ -15,8 +15,8 @@ class Session {
  public:
   /// Throws DeviceUnavailable naming the device, the reason and the build option.
   explicit Session(DeviceId device = {});
-  /// The same with options of the device's backend; `rlx devices --options` lists them. NotFound names the nearest
-  /// option to one that the backend does not take.
+  /// The same with options of the device's backend; `rlx devices --options` lists them. NotFound for an option that the
+  /// backend does not have; its hint is the option of the most similar name.
   Session(DeviceId device, const DeviceOptions& options);
   /// A session that compiles for a device that may be absent, with or without its backend. It uses the backend's
   /// target, else `preset_target`. Its programs are plans: runs, and setting weights or states, throw
@@ -34,8 +34,8 @@ class Session {
   /// RLX_CPU_ISA, else the best). InvalidArgument for an unknown name.
   Session& with_isa(std::string isa);
 
-  /// Computes F32 graphs in `precision` (reductions stay in F32). The last call of with_precision or with_policy
-  /// counts.
+  /// Computes F32 graphs in `precision` (reductions stay in F32). Each call of with_precision or with_policy replaces
+  /// the setting of the one before.
   Session& with_precision(Precision precision);
   /// Chooses the float type of each category of ops. A policy in the options of a compile takes precedence.
   Session& with_policy(PrecisionPolicy policy);

@@ -24,8 +24,8 @@ namespace rlx {
 /// True when `declared` is static and has these dimensions.
 bool dims_equal(const Shape& declared, std::span<const std::int64_t> dims);
 
-/// One compile. It serves every set of dimensions with these values of the specialised symbols, and extents of the
-/// other symbols up to these. The largest extents determine the locations of the arena and the output slots.
+/// One compile. It serves all input dims that give the specialised symbols exactly the values in `extents` and the
+/// other symbols at most those. The largest extents determine the locations in the arena and the output slots.
 struct CompiledProgram {
   SymbolBinding extents;
   CompileResult result;
@@ -60,7 +60,7 @@ struct ProgramAtExtents {
   bool matches(const std::vector<std::vector<std::int64_t>>& dims) const;
 };
 
-/// The index of a list by name. For equal names, the first. The list must keep its address.
+/// Finds the position of a name in a list; of equal names the first. The list must stay where it is in memory.
 class NameIndex {
  public:
   NameIndex() = default;

@@ -433,7 +433,7 @@ std::vector<WeightStore::Savable> WeightStore::savable_packed_layouts(std::span<
     s.key = concat_text(
         key, " ", packed_layout_text(weight->packed_by->lir().prepare.node(weight->node).op.as<ops::Relayout>().form));
     bool all = true;
-    std::string others;  // further files of a checkpoint in several files
+    std::string others;  // identities of further shards of a checkpoint
     for (std::size_t i = 0; i < weight->sources.size() && all; ++i) {
       const Source& source = weight->sources[i];
       const auto param = source.param.empty() ? params_.end() : params_.find(source.param);

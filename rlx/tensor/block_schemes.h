@@ -68,7 +68,7 @@ enum class GroupScales : std::uint8_t {
 /// The meaning of an element's quantized value.
 enum class BlockValues : std::uint8_t {
   Offset,   // the value minus `offset`
-  Table,    // values[code]
+  Table,    // values[q]
   Ternary,  // a base-3 digit minus 1: five in each of 48 bytes, four in each of 4
   Grid,     // a value of a row of a grid: block_grids.h
 };
@@ -92,7 +92,7 @@ struct BlockLayout {
   BlockValues codes = BlockValues::Offset;
   BlockUnit unit = BlockUnit::F16;
   const std::int8_t* values = nullptr;  // for BlockValues::Table: one per quantized value
-  /// True when d is F16, quantized values are numbers minus the offset, and scales are small integers.
+  /// True when d is F16 and quantized values are BlockValues::Offset; scales are then integers.
   bool plain() const { return codes == BlockValues::Offset && unit == BlockUnit::F16; }
   int groups() const { return elements / group; }
   bool has_mins() const { return scales == GroupScales::Nibbles || scales == GroupScales::SixBitPairs; }

@@ -121,7 +121,7 @@ class Tensor {
   /// The same without zeroing, for values that are written completely right away.
   static Tensor uninitialized(const Shape& shape);
   /// Every element set to `value` (rounded to floats, with imaginary part zero, "not zero" as Bool). DTypeMismatch
-  /// naming the range when an integer dtype does not hold it: 300 and 2.5 are no U8. The next two functions do the
+  /// naming the range when an integer dtype does not hold it: 300 and 2.5 do not fit U8. The next two functions do the
   /// same.
   static Tensor full(const Shape& shape, double value);
   static Tensor scalar(DType dtype, double value) { return full(Shape({}, dtype), value); }
@@ -134,8 +134,8 @@ class Tensor {
   /// `alignment_of(shape.dtype())` in memory.
   static Tensor part_of(Tensor& buffer, std::size_t offset, const Shape& shape);
   /// A view of bytes that live as long as `owner` (a mapped file, another tensor). InvalidArgument for null data and
-  /// for an address that is no multiple of `alignment_of(shape.dtype())`, unless the shape has no elements. `copy_of`
-  /// takes any address.
+  /// for an address that is not a multiple of `alignment_of(shape.dtype())`, unless the shape has no elements.
+  /// `copy_of` takes any address.
   static Tensor borrowed(const void* data, const Shape& shape, std::shared_ptr<const void> owner);
   /// A tensor of `dims` holding `values` in row-major order. Throws ShapeMismatch when the counts differ.
   template <class T>

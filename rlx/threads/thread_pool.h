@@ -99,7 +99,7 @@ class AsWorkerZero {
 /// workers. A run that finds the pool busy executes on the calling thread alone.
 class ThreadPool {
  public:
-  /// `threads`: the default of runs that name no number, including the caller; 0 means the machine's.
+  /// `threads`: the default number of threads of `run`, the calling thread included; 0 means the machine's.
   explicit ThreadPool(int threads = 0);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -108,7 +108,7 @@ class ThreadPool {
   /// The pool of the process. Programs run only on it.
   static ThreadPool& process();
 
-  /// The number of threads of a run that names no number.
+  /// The default number of threads of `run`, the calling thread included.
   int threads() const;
 
   /// Runs all steps on at most `max_threads` threads (0: `threads()`; at most kMaxThreads; fewer when the system has no

@@ -39,7 +39,7 @@ struct Prepared {
 };
 Prepared prepare(const Graph& forward, std::vector<Value> roots, bool inexact_only, RuleState (*rule)(const OpDef&));
 
-/// Throws the error for a node whose op lacks a rule: "grad: op has no derivative: reason", with a way out.
+/// Throws the error for a node whose op lacks a rule: "grad: op has no derivative: reason", with `way_out` as its hint.
 [[noreturn]] void throw_no_rule(const Graph& g, NodeId id, std::string_view who, std::string_view what,
                                 const char* reason, std::string_view way_out);
 /// The hint for an op without a derivative.

@@ -15,7 +15,7 @@ TEST_CASE("device: decoders give the reference's logits, in a chunk and then ste
   if (!test::device_here()) return;
   constexpr double kNear = 2e-4;  // of the largest logit
   const Session session(test::test_device());
-  // Windows, sinks and stacked experts; latent heads; learned positions; soft caps; experts apart; bf16 weights.
+  // Windows, sinks and stacked experts; latent attention; learned positions; soft caps; experts apart; bf16 weights.
   for (const char* name : {"gpt_oss", "deepseek_v2_lite", "gpt2", "gemma2", "qwen3_moe", "qwen3"}) {
     CAPTURE(name);
     const test::DecoderReference r = test::decoder_reference(name);

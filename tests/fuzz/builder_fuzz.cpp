@@ -106,7 +106,7 @@ void run(Dice& dice) {
       std::vector<Value> operands;
       const InputSpec& spec = def.inputs;
       const int said =
-          spec.present ? spec.required + std::popcount(spec.present_in(op.get()) & spec.may_lack) : spec.count;
+          spec.present ? spec.required + std::popcount(spec.present_in(op.get()) & spec.optional_bits) : spec.count;
       const std::int64_t n = spec.variadic || dice.chance(10) ? dice.below(4) : said;
       for (std::int64_t k = 0; k < n; ++k) operands.push_back(dice.any(pool).value());
       const Expr e = g.add(OpBox(def.kind, std::shared_ptr<const void>(std::move(op))), std::move(operands));

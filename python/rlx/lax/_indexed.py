@@ -82,7 +82,8 @@ def _check(what, x, indices, sizes, window, collapsed, index_map, batching, inde
         raise ValueError(f"{what}: index vectors have {indices.shape[-1]} entries for the axes {index_map}")
     if set(batching) & (set(collapsed) | set(index_map)) or len(batching) != len(index_batching):
         raise ValueError(
-            f"{what}: batching axes {batching} and {index_batching} must be pairs, and must have no other role"
+            f"{what}: the operand's batching axes {batching} and the indices' {index_batching} must be equally many, "
+            "and the operand's must be neither collapsed nor indexed"
         )
     if len(sizes) != x.ndim:
         raise ValueError(f"{what}: slice sizes with {len(sizes)} entries for an operand with {x.ndim} axes")

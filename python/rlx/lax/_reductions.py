@@ -102,7 +102,10 @@ def top_k(operand, k, *, axis=-1):
 def _sorted(operand, dimension, num_keys):
     xs = [_rlx.value(x) for x in operand]
     if not 1 <= num_keys <= len(xs) or len({x.shape for x in xs}) != 1:
-        raise ValueError(f"sort: {num_keys} keys of arrays of shapes {[x.shape for x in xs]}; all must have one shape")
+        raise ValueError(
+            f"sort: num_keys {num_keys} for operands of shapes {[x.shape for x in xs]}; num_keys must be in "
+            f"[1, {len(xs)}], and all shapes must be equal"
+        )
     axis = axis_of(dimension, xs[0].ndim, "sort")
     if len(xs) == 1:
         return [_rlx.sort(xs, axis, False)]

@@ -405,7 +405,9 @@ def _compress(condition, x, fill_value, axis, size):
     x, condition = value(x), truth(condition)
     axis = axis_of(axis, x.ndim, "compress")
     if condition.ndim != 1 or condition.shape[0] > x.shape[axis]:
-        raise ValueError(f"compress: a condition of shape {condition.shape} for {x.shape[axis]} entries")
+        raise ValueError(
+            f"compress: a condition of shape {condition.shape}; it must be a vector of at most {x.shape[axis]} elements"
+        )
     (places,) = _nonzero(condition, size, x.shape[axis])
     return take(x, places, axis, "fill", fill_value)
 

@@ -54,7 +54,7 @@ def matrix_transpose(x):
     """x with its last two axes swapped."""
     x = value(x)
     if x.ndim < 2:
-        raise ValueError(f"matrix_transpose of an array with {x.ndim} axes")
+        raise ValueError(f"matrix_transpose: an array with {x.ndim} axes; it needs two or more")
     return swapaxes(x, -1, -2)
 
 

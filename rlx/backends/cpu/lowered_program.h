@@ -25,7 +25,7 @@ class LoweredProgram {
   LowerContext lowering(NodeId id) { return {lir_, id, arenas_, exe_.kernels(), exe_.planned_threads(), program_}; }
 
   const KernelEntry& row(std::size_t step) const;
-  /// The ranges that runs are expected to name: those the executable was given to compile. Empty for a body.
+  /// The ranges of steps that the executable was compiled for, which runs are expected to use. Empty for a body.
   std::span<const StepRange> ranges() const;
   std::span<const Task> tasks() const { return program_.tasks; }
   /// Index of the first task of a step of the plan. For the number of steps it is the number of tasks.

@@ -16,7 +16,7 @@ namespace rlx::cpu {
 /// Runs tasks in order on the calling thread.
 void run_in_order(std::span<const Task> tasks);
 
-/// Steps for all threads, or one task that the thread which runs the program runs alone.
+/// Steps for all threads, or one task (`alone`) for the calling thread only.
 struct Segment {
   StepSchedule schedule;
   const Task* alone = nullptr;
@@ -27,15 +27,14 @@ inline constexpr std::uint32_t kGroup = ~std::uint32_t{0};
 /// The names of a program's tasks in a trace.
 struct TaskNames {
   Trace* trace = nullptr;
-  std::uint64_t serial = 0;          // of the trace
-  std::vector<std::uint32_t> tasks;  // by task
+  std::uint64_t serial = 0;          // Trace::serial of `trace`
+  std::vector<std::uint32_t> tasks;  // by task: its number from Trace::name
 };
 
 /// The schedules of a program's ranges.
 class TaskSchedules {
  public:
-  /// Makes the schedules of the ranges that runs are expected to name. A run of another range makes its schedule on
-  /// first use.
+  /// Makes the schedules of LoweredProgram::ranges. The schedule of another range is made when a run first uses it.
   explicit TaskSchedules(LoweredProgram& program);
   /// True when the thread that runs the program runs all tasks in order by itself.
   bool runs_alone() const { return runs_alone_; }

@@ -100,8 +100,8 @@ Term first_part(const Term& x, const Term& h, const Term& cosine, double share) 
   return select(is_infinite(x) & is_infinite(h) & is_nan(cosine), HUGE_VAL, scaled_part(x, h, cosine, share));
 }
 
-// For C128; C64 is computed there too. Results of XLA's own functions are corrected at zeros, infinities and NaN.
-// Corrected are signs, which tell the side of a branch cut, and parts without a NaN.
+// `x` is C128; C64 operands are converted to it. Results of XLA's own functions are corrected at zeros, infinities and
+// NaN: signs, which tell the side of a branch cut, and parts where XLA has NaN and C does not, or the reverse.
 Hlo function_of(Writer& w, const Hlo& x, ActivationKind fn) {
   using K = ActivationKind;
   const Parts z(w, x);

@@ -101,7 +101,7 @@ TpuDevice::TpuDevice(std::shared_ptr<const Client> client, DeviceId id)
                 concat_text("there is no ", text(), ": the plug-in ", library().path(), " has ", devices.size()));
   handle_ = devices[static_cast<std::size_t>(id.ordinal)];
   // A stream that finds all work done allocates a Work; this warms the pool, so that runs allocate nothing.
-  (void)make_pooled<Work>(place_->works, place_, nullptr, std::array<Work::Before, 2>{});
+  (void)make_pooled<Work>(place_->works, place_, nullptr, std::array<Work::Dependency, 2>{});
 }
 
 void TpuDevice::require_alive() const {

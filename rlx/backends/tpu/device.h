@@ -94,8 +94,8 @@ class TpuBuffer final : public Buffer {
   bool lent_ = false;
 };
 
-/// The TpuBuffer of a buffer that the runtime passes. InvalidArgument for a buffer of another device or opening. `what`
-/// names the call or the operand that it was given to.
+/// `buffer`, passed by the runtime, as a TpuBuffer. InvalidArgument for a buffer of another device, or of the same
+/// device opened separately. `what` names the call or operand in the error.
 TpuBuffer& tpu_buffer(const TpuDevice& device, Buffer* buffer, std::string_view what);
 TpuStream& tpu_stream(const TpuDevice& device, Stream& stream, std::string_view what);
 

@@ -18,7 +18,7 @@ std::string setting(const char* name);
 /// An opened plug-in library with its function table. It stays loaded until the process ends.
 class Library {
  public:
-  /// Opens and initialises the plug-in at `path`, once per process. DeviceUnavailable says what is wrong with it: no
+  /// Opens and initialises the plug-in at `path`, once per process. DeviceUnavailable gives the reason: no
   /// file, no library, no table, another major version of the interface, or a truncated table.
   static std::shared_ptr<const Library> open(const std::string& path);
   Library(std::string path, const abi::Api* api);

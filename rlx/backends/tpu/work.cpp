@@ -1,4 +1,5 @@
-// Chains of work may be long, so they are walked and released without recursion.
+// Completion of asynchronous work, and the streams that order it. Work is a PJRT event with the work that it comes
+// after. A stream without waits makes a chain of any length, so chains are settled and released without recursion.
 #include "rlx/backends/tpu/work.h"
 
 #include <algorithm>
@@ -30,31 +31,34 @@ void OnDevice::give_path(Path path) const {
   if (path.capacity() > path_.capacity()) path_.swap(path);
 }
 
-Work::Work(std::shared_ptr<const OnDevice> place, abi::Point* event, std::array<Before, 2> before)
-    : place_(std::move(place)), event_(event), before_(std::move(before)) {}
+Work::Work(std::shared_ptr<const OnDevice> place, abi::Point* event, std::array<Dependency, 2> dependencies)
+    : place_(std::move(place)), event_(event), dependencies_(std::move(dependencies)) {}
 
 Work::~Work() {
   place_->client->library().destroy(event_);
-  std::vector<std::shared_ptr<Work>> left;
-  const auto take = [&left](Work& w) {
-    for (Before& b : w.before_)
-      if (b.work) left.push_back(std::exchange(b.work, nullptr));
+  std::vector<std::shared_ptr<Work>> to_release;
+  const auto take_dependencies = [&to_release](Work& w) {
+    for (Dependency& b : w.dependencies_)
+      if (b.work) to_release.push_back(std::exchange(b.work, nullptr));
   };
-  take(*this);
-  while (!left.empty()) {
-    const std::shared_ptr<Work> w = std::move(left.back());
-    left.pop_back();
-    if (w.use_count() == 1) take(*w);
+  take_dependencies(*this);
+  while (!to_release.empty()) {
+    const std::shared_ptr<Work> w = std::move(to_release.back());
+    to_release.pop_back();
+    if (w.use_count() == 1)
+      take_dependencies(*w);  // its destructor then has nothing to release, so it does not recurse
   }
 }
 
-std::shared_ptr<Work> Work::unsettled_before() {
+std::shared_ptr<Work> Work::unsettled_dependency() {
   std::lock_guard lock(mutex_);
-  for (const Before& b : before_)
+  for (const Dependency& b : dependencies_)
     if (b.work && b.work->state_ == State::Pending) return b.work;
   return nullptr;
 }
 
+// Finishes the chain that this work depends on, earliest first: depth-first with `path` as the stack. Without `block`
+// it ends at the first work that is not ready.
 Work::State Work::settle(bool block) {
   if (const State s = state_; s != State::Pending) return s;
   struct Walk {
@@ -65,7 +69,7 @@ Work::State Work::settle(bool block) {
   OnDevice::Path& path = walk.path;
   Work* at = this;
   for (;;) {
-    if (std::shared_ptr<Work> earlier = at->unsettled_before()) {
+    if (std::shared_ptr<Work> earlier = at->unsettled_dependency()) {
       at = earlier.get();
       path.push_back(std::move(earlier));
       continue;
@@ -77,9 +81,10 @@ Work::State Work::settle(bool block) {
   }
 }
 
-// All work before it has finished.
+// Requires that all work before it is settled. Polls the event, or awaits it with `block`, and stores the outcome: the
+// failure of earlier work if there is one, else the event's own.
 Work::State Work::finish(bool block) {
-  std::optional<Diagnostic> own;
+  std::optional<Diagnostic> own_error;
   if (event_) {
     const Library& library = place_->client->library();
     try {
@@ -87,7 +92,7 @@ Work::State Work::finish(bool block) {
         auto ask = abi::arguments<abi::EventIsReady>();
         ask.event = event_;
         if (abi::Failure* failure = library.attempt(place_->text, ask))
-          library.drop(failure);  // the wait reports the failure again
+          library.drop(failure);  // the await below reports the failure again
         else if (!ask.is_ready)
           return State::Pending;
       }
@@ -95,34 +100,34 @@ Work::State Work::finish(bool block) {
       await.event = event_;
       library.call(place_->text, await);
     } catch (const Error& e) {
-      own = e.diagnostic();
-      if (own->code == ErrorCode::DeviceLost) place_->client->lose();
-      if (const std::string used = place_->usage(); own->code == ErrorCode::OutOfMemory && !used.empty())
-        own->hint = concat_text(used, ": ", own->hint);
+      own_error = e.diagnostic();
+      if (own_error->code == ErrorCode::DeviceLost) place_->client->lose();
+      if (const std::string usage = place_->usage(); own_error->code == ErrorCode::OutOfMemory && !usage.empty())
+        own_error->hint = concat_text(usage, ": ", own_error->hint);
     }
   }
   std::lock_guard lock(mutex_);
   if (state_ != State::Pending) return state_;  // another thread finished it
-  for (const Before& b : before_)
+  for (const Dependency& b : dependencies_)
     if (b.work && !b.order_only && b.work->state_ == State::Failed && !error_) error_ = b.work->error_;
-  if (!error_) error_ = std::move(own);
-  for (Before& b : before_) b.work.reset();
+  if (!error_) error_ = std::move(own_error);
+  for (Dependency& b : dependencies_) b.work.reset();
   state_ = error_ ? State::Failed : State::Done;
   return state_;
 }
 
 void Work::wait() {
   if (settle(true) == State::Done) return;
-  told_ = true;
+  reported_ = true;
   throw Error(*error_);
 }
 
 TpuStream::~TpuStream() {
-  if (last_ && !last_->ready()) device_->keep(std::move(last_));
+  if (last_ && !last_->ready()) device_->keep(std::move(last_));  // a drain of the device still waits for it
 }
 
 namespace {
-[[noreturn]] void refuse_bytes(const TpuDevice& device, std::string_view what) {
+[[noreturn]] void refuse_byte_access(const TpuDevice& device, std::string_view what) {
   throw Error(ErrorCode::Unsupported,
               concat_text(device.text(), ": ", what,
                           " addresses bytes of a buffer, but the device transfers whole values only"),
@@ -130,16 +135,16 @@ namespace {
 }
 }  // namespace
 
-void TpuStream::upload(std::span<const std::byte>, const BufferView&) { refuse_bytes(*device_, "an upload"); }
-void TpuStream::download(const BufferView&, std::span<std::byte>) { refuse_bytes(*device_, "a download"); }
-void TpuStream::copy(const BufferView&, const BufferView&) { refuse_bytes(*device_, "a copy"); }
+void TpuStream::upload(std::span<const std::byte>, const BufferView&) { refuse_byte_access(*device_, "an upload"); }
+void TpuStream::download(const BufferView&, std::span<std::byte>) { refuse_byte_access(*device_, "a download"); }
+void TpuStream::copy(const BufferView&, const BufferView&) { refuse_byte_access(*device_, "a copy"); }
 
 void TpuStream::begin() {
   device_->require_alive();
   const std::shared_ptr<Work> last = this->last();
   if (!last || !last->ready()) return;
   set_last(nullptr);
-  if (last->failed() && !last->told()) last->wait();
+  if (last->failed() && !last->reported()) last->wait();
 }
 
 void TpuStream::add(abi::Point* event) {
@@ -148,7 +153,8 @@ void TpuStream::add(abi::Point* event) {
   auto ask = abi::arguments<abi::EventIsReady>();
   auto await = abi::arguments<abi::EventAwait>();
   ask.event = await.event = event;
-  // Completed work need not be kept. The event reports a failure again.
+  // Work that has succeeded already is not tracked. A failed event is tracked like a pending one: `Work::finish` reads
+  // the failure from it again.
   if (abi::Failure* failure = library.attempt(device_->text(), ask); failure) {
     library.drop(failure);
   } else if (ask.is_ready) {
@@ -158,8 +164,9 @@ void TpuStream::add(abi::Point* event) {
   }
   try {
     set_last(make_pooled<Work>(device_->place()->works, device_->place(), event,
-                               std::array<Work::Before, 2>{Work::Before{last()}, {}}));
+                               std::array<Work::Dependency, 2>{Work::Dependency{last()}, {}}));
   } catch (...) {  // no memory to track it
+    // Awaits the event: nothing can wait for it later, and its work may still write to memory of the caller.
     library.give_back(await);
     library.destroy(event);
     throw;
@@ -168,10 +175,10 @@ void TpuStream::add(abi::Point* event) {
 
 void TpuStream::wait_for_fetches(const void* to, std::size_t bytes) {
   const auto begin = reinterpret_cast<std::uintptr_t>(to), end = begin + bytes;
-  // Nothing may fail once the fetch has started. The reserved capacity lets later runs with more fetches allocate
-  // nothing.
-  constexpr std::size_t kUsual = 64;
-  fetches_.reserve(std::max(fetches_.size() + 1, kUsual));
+  // Reserved here, because `note_fetch` may not throw: the fetch has started by then. With room for 64 from the start,
+  // later runs with more fetches allocate nothing.
+  constexpr std::size_t kReservedFetches = 64;
+  fetches_.reserve(std::max(fetches_.size() + 1, kReservedFetches));
   std::erase_if(fetches_, [&](const Fetch& f) {
     if (f.done.ready()) return true;
     if (f.end <= begin || end <= f.begin) return false;
@@ -187,6 +194,7 @@ void TpuStream::note_fetch(const void* to, std::size_t bytes) {
 
 void TpuStream::wait(const Event& event, bool order_only) {
   if (!event.point()) return;
+  // The plug-in can order work only after events of the same client. For others the host waits.
   auto* const ours = dynamic_cast<Work*>(event.point());
   if (!ours || ours->on().client != device_->client()) {
     if (order_only) return Stream::wait_order(event);
@@ -194,8 +202,8 @@ void TpuStream::wait(const Event& event, bool order_only) {
   }
   if (ours == last().get() || (ours->ready() && (order_only || !ours->failed()))) return;
   begin();
-  std::array<Work::Before, 2> before{Work::Before{last()}, {ours->shared_from_this(), order_only}};
-  set_last(make_pooled<Work>(device_->place()->works, device_->place(), nullptr, std::move(before)));
+  std::array<Work::Dependency, 2> dependencies{Work::Dependency{last()}, {ours->shared_from_this(), order_only}};
+  set_last(make_pooled<Work>(device_->place()->works, device_->place(), nullptr, std::move(dependencies)));
 }
 
 }  // namespace rlx::tpu

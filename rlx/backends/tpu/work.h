@@ -44,12 +44,12 @@ struct OnDevice {
 /// One asynchronous operation of the plug-in, ordered after others.
 class Work final : public Event::Point, public std::enable_shared_from_this<Work> {
  public:
-  struct Before {
+  struct Dependency {
     std::shared_ptr<Work> work;
     bool order_only = false;  // its failure does not fail this work
   };
   /// Takes ownership of `event`. With null the work completes with the work before it.
-  Work(std::shared_ptr<const OnDevice> place, abi::Point* event, std::array<Before, 2> before);
+  Work(std::shared_ptr<const OnDevice> place, abi::Point* event, std::array<Dependency, 2> dependencies);
   ~Work() override;
   Work(const Work&) = delete;
   Work& operator=(const Work&) = delete;
@@ -58,21 +58,21 @@ class Work final : public Event::Point, public std::enable_shared_from_this<Work
   bool failed() override { return settle(false) == State::Failed; }
   void wait() override;
   /// True for a failure that a wait has already thrown.
-  bool told() const { return told_; }
+  bool reported() const { return reported_; }
   const OnDevice& on() const { return *place_; }
 
  private:
   enum class State : std::uint8_t { Pending, Done, Failed };
   State settle(bool block);
   State finish(bool block);
-  std::shared_ptr<Work> unsettled_before();
+  std::shared_ptr<Work> unsettled_dependency();
 
   std::shared_ptr<const OnDevice> place_;
   abi::Point* const event_;
   std::atomic<State> state_{State::Pending};
-  std::atomic<bool> told_{false};
+  std::atomic<bool> reported_{false};
   std::mutex mutex_;  // guards the members below
-  std::array<Before, 2> before_;
+  std::array<Dependency, 2> dependencies_;
   std::optional<Diagnostic> error_;  // readable once the state is Failed
 };
 

@@ -10,13 +10,14 @@
 namespace rlx::wgpu {
 namespace {
 
+// The most bytes of writes that the library may hold staged; then `write` waits for the queue.
 constexpr std::uint64_t kMostStaged = std::uint64_t{128} << 20;
 
 void on_error(const abi::Device*, abi::ErrorType type, abi::StringView message, void* signals, void*) {
   static_cast<Signals*>(signals)->report(type, abi::text(message));
 }
 
-// Called only while the device exists, unlike on_done.
+// Needs no reference to the signals, unlike on_done: the library calls it only while the device exists.
 void on_lost(const abi::Device*, abi::LostReason, abi::StringView message, void* signals, void*) {
   static_cast<Signals*>(signals)->lose(abi::text(message));
 }
@@ -25,21 +26,21 @@ void on_done(abi::WorkDoneStatus status, abi::StringView, void* signals, void* n
   auto* const s = static_cast<Signals*>(signals);
   const std::uint64_t n = reinterpret_cast<std::uintptr_t>(number);
   if (status == abi::WorkDoneStatus::Success)
-    for (std::uint64_t now = s->done; now < n && !s->done.compare_exchange_weak(now, n);) {
+    for (std::uint64_t now = s->done; now < n && !s->done.compare_exchange_weak(now, n);) {  // an atomic maximum
     }
   s->drop_reference();
 }
 
-struct Opening {
+struct DeviceRequest {
   abi::Device device = nullptr;
   std::string message;
 };
-void on_device(abi::RequestDeviceStatus status, abi::Device device, abi::StringView message, void* opening, void*) {
-  auto* const o = static_cast<Opening*>(opening);
+void on_device(abi::RequestDeviceStatus status, abi::Device device, abi::StringView message, void* request, void*) {
+  auto* const r = static_cast<DeviceRequest*>(request);
   if (status == abi::RequestDeviceStatus::Success)
-    o->device = device;
+    r->device = device;
   else
-    o->message = abi::text(message);
+    r->message = abi::text(message);
 }
 
 }  // namespace
@@ -69,7 +70,7 @@ void Signals::report(abi::ErrorType type, std::string_view message) {
   const std::thread::id self = std::this_thread::get_id();
   std::lock_guard lock(mutex_);
   const auto it = std::find_if(captures_.begin(), captures_.end(), [&](const auto& c) { return c.first == self; });
-  // an error of a release, or not the first error
+  // Outside of a capture (a release) nobody could handle the error. Within one the first error is kept.
   if (it == captures_.end() || it->second->type != abi::ErrorType{}) return;
   // wgpu-native 29 reports out of memory as a validation error.
   const bool no_memory = message.find("Not enough memory left") != std::string_view::npos;
@@ -92,7 +93,7 @@ std::string Signals::lost_reason() const {
 
 Gpu::Gpu(const abi::Api& functions, const AdapterFacts& facts, bool browsers, std::string name)
     : api(functions), adapter(facts), text(std::move(name)), as_browsers(browsers) {
-  Opening opening;
+  DeviceRequest request;
   abi::DeviceDescriptor d;
   const abi::Feature timestamp = abi::Feature::TimestampQuery;
   timestamps_ = facts.timestamps && !as_browsers;
@@ -100,17 +101,17 @@ Gpu::Gpu(const abi::Api& functions, const AdapterFacts& facts, bool browsers, st
   if (!as_browsers) d.limits = &facts.limits;
   d.lost.callback = on_lost, d.lost.userdata1 = signals_;
   d.error.callback = on_error, d.error.userdata1 = signals_;
-  abi::CallbackInfo<abi::RequestDeviceCallback> asked;
-  asked.callback = on_device, asked.userdata1 = &opening;
+  abi::CallbackInfo<abi::RequestDeviceCallback> on_reply;
+  on_reply.callback = on_device, on_reply.userdata1 = &request;
   {
-    const auto one = serial();
-    (void)api.AdapterRequestDevice(facts.handle, &d, asked);  // runs the callback before it returns
+    const auto serial_lock = serial();
+    (void)api.AdapterRequestDevice(facts.handle, &d, on_reply);  // runs the callback before it returns
   }
-  device_ = opening.device;
+  device_ = request.device;
   if (!device_) {
     signals_->drop_reference();
     throw Error(ErrorCode::DeviceUnavailable,
-                concat_text("device ", text, " (", facts.text(), ") cannot be opened: ", opening.message),
+                concat_text("device ", text, " (", facts.text(), ") cannot be opened: ", request.message),
                 "pick one of rlx::available_devices()");
   }
   queue_ = api.DeviceGetQueue(device_);
@@ -120,7 +121,7 @@ Gpu::Gpu(const abi::Api& functions, const AdapterFacts& facts, bool browsers, st
 
 Gpu::~Gpu() {
   if (forked()) return;  // it belongs to the parent
-  const auto one = serial();
+  const auto serial_lock = serial();
   for (const auto& l : layouts_) {
     if (!l) continue;
     if (l->pipeline) api.PipelineLayoutRelease(l->pipeline);
@@ -132,7 +133,7 @@ Gpu::~Gpu() {
 }
 
 void Gpu::destroy() {
-  const auto one = serial();
+  const auto serial_lock = serial();
   std::lock_guard lock(submit_mutex_);
   api.DeviceDestroy(device_);
   abi::BufferDescriptor d;  // the library reports a loss at the next call
@@ -174,7 +175,7 @@ Gpu::OwnBuffer Gpu::buffer(std::uint64_t bytes, abi::Flags use, std::string_view
 }
 
 std::uint64_t Gpu::submit(abi::CommandEncoder e) {
-  const auto one = serial();
+  const auto serial_lock = serial();
   abi::CommandBuffer commands = nullptr;
   if (e) {
     CallError error;
@@ -208,10 +209,11 @@ std::uint64_t Gpu::submissions() const {
 }
 
 void Gpu::write(abi::Buffer to, std::uint64_t offset, const void* data, std::size_t bytes) {
-  std::optional<std::uint64_t> full;  // the library keeps staged writes until a later submission is complete
+  // The library keeps staged writes until a later submission is complete.
+  bool full = false;
   {
     std::lock_guard lock(submit_mutex_);
-    if (write_bytes_ + bytes > kMostStaged) full = 0, write_bytes_ = 0;
+    if (write_bytes_ + bytes > kMostStaged) full = true, write_bytes_ = 0;
     write_bytes_ += bytes;
   }
   if (full) wait(submit(nullptr));
@@ -231,11 +233,12 @@ void Gpu::wait(std::uint64_t submission) const {
   if (is_done(submission)) return;
   require();
   {
-    const auto one = serial();
+    const auto serial_lock = serial();
     (void)api.DevicePoll(device_, 1, &submission);
   }
   if (is_done(submission)) return;
   require();
+  // The poll has returned, so the submission is complete, although its callback did not say so.
   note_done(submission);
 }
 
@@ -247,7 +250,7 @@ bool Gpu::passed(std::uint64_t submission) const {
 
 void Gpu::poll() const {
   if (lost()) return;
-  const auto one = serial();
+  const auto serial_lock = serial();
   (void)api.DevicePoll(device_, 0, nullptr);
 }
 
@@ -259,6 +262,8 @@ void Gpu::drain() noexcept {
   }
 }
 
+// Binding 0 is the uniform with the extents of all launches; a dynamic offset selects a launch's part. The storage
+// bindings follow. If making the pipeline layout throws, the next call finds the group layout and goes on.
 const Gpu::Layout& Gpu::layout(int bindings) {
   std::lock_guard lock(layouts_mutex_);
   const auto n = static_cast<std::size_t>(bindings);

@@ -93,7 +93,7 @@ class Gpu {
   /// Calls f() and returns its result and the errors that its calls reported.
   template <class F>
   auto call(F&& f, CallError& error) const {
-    const auto one = serial();
+    const auto serial_lock = serial();
     struct Scope {
       Signals& signals;
       CallError* before;
@@ -111,14 +111,14 @@ class Gpu {
   }
   /// Returns the object that f() makes. The library returns an object even for rejected calls; that object is released.
   template <class Object, class F>
-  Object make(std::string_view what, void (*let_go)(Object), F&& f) const {
+  Object make(std::string_view what, void (*release)(Object), F&& f) const {
     CallError error;
     require();
     const Object made = call(std::forward<F>(f), error);
     if (error.type == abi::ErrorType{}) return made;
     if (made) {
-      const auto one = serial();
-      let_go(made);
+      const auto serial_lock = serial();
+      release(made);
     }
     raise(error, what);
   }
@@ -132,12 +132,12 @@ class Gpu {
   abi::CommandEncoder encoder() const;
   void release(abi::CommandEncoder encoder) const {
     if (forked()) return;
-    const auto one = serial();
+    const auto serial_lock = serial();
     api.CommandEncoderRelease(encoder);
   }
   void release(abi::Buffer buffer) const {
     if (forked()) return;
-    const auto one = serial();
+    const auto serial_lock = serial();
     api.BufferRelease(buffer);
   }
   struct LetGo {

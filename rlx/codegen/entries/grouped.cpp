@@ -1,4 +1,4 @@
-// Kernel entries: grouped matmuls, and the sums that are their derivative.
+// Kernel entries: grouped matmuls, and their gradient with respect to the weights.
 #include "rlx/codegen/grouped.h"
 #include "rlx/codegen/elements.h"
 #include "rlx/codegen/entry.h"

@@ -45,7 +45,7 @@ void write_reshape(NodeKernels& node) {
   }
   copy_elements(node, name_of_move(node), reshaped(node.out(), from.dims), from);
 }
-// Both values as elements of the narrower dtype, which are in the same order.
+// Copies elements of the narrower dtype, whose order is the same in both values.
 void write_bitcast(NodeKernels& node) {
   Ref from = node.in(0), to = node.out();
   const auto as = [](Ref& r, const Ref& other) {

@@ -38,7 +38,7 @@ struct Draft {
   DraftLength lookup{}, model{};
   DraftLength* source = nullptr;  // source of `tokens`: `lookup` or `model`
 
-  /// Clears the tokens: `judge` after a run that accepted `accepted` of them, `drop` when no run tried them.
+  /// Clears the tokens: `accept` after a run that accepted `accepted` of them, `drop` when no run tried them.
   void accept(std::int64_t accepted);
   void drop();
 };

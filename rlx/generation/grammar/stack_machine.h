@@ -126,7 +126,7 @@ class StackMachine {
   struct Fresh {
     RuleId rule = 0;
     std::vector<Item> returns{};
-    bool ended = false;          // later callers continue at once
+    bool ended = false;          // the rule can match here without a byte: later callers continue at once
     std::uint8_t color = 0;      // of the cycle search
     std::uint32_t position = 0;  // in fresh_order_
     Frame stored = 0;

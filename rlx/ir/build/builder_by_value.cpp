@@ -1,4 +1,4 @@
-// Builder functions whose results have extents that are values. Each such extent is a symbol with a source.
+// Builder functions whose results have data-dependent extents. Each such extent is a symbol with a source.
 #include <algorithm>
 #include <set>
 

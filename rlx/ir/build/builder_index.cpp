@@ -84,7 +84,7 @@ std::vector<Value> along_axis(Graph& g, Expr x, Expr indices, std::int64_t axis,
     const Dim &extent = x.dim(a), &count = indices.dim(a);
     if (a != axis && extent.is_static() && count.is_static() && count.value() > extent.value())
       fail(loc, ErrorCode::ShapeMismatch,
-           concat_text(what, ": indices ", indices.shape(), " go beyond axis ", a, " of x ", x.shape()));
+           concat_text(what, ": indices ", indices.shape(), " are longer than x ", x.shape(), " along axis ", a));
     out.push_back(a == axis ? at
                             : g.expand(At{loc}(positions(g, count, a, x.rank(), count_dtype(g, {{count}}), loc)),
                                        indices.shape().dims()));

@@ -79,7 +79,7 @@ std::vector<bool> live_nodes(const Graph& g) {
 bool all_of(const std::vector<bool>& live) { return std::find(live.begin(), live.end(), false) == live.end(); }
 
 Graph copy_live(const Graph& g, const std::vector<bool>& live, ValueMap* map) {
-  Rebuilder r(g, "dead-code-elimination");
+  Rebuilder r(g, "eliminate-dead-code");
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i)
     if (live[i]) r.copy(NodeId{i});
   if (map) *map = r.map();

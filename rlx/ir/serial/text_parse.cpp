@@ -578,7 +578,7 @@ class Parser {
         fail_plain(
             o.at,
             concat_text(def.name, " takes (", def.inputs.text(), "), so there are too many operands without a name"),
-            def.inputs.may_lack ? "write optional operands by name: name=%3" : "");
+            def.inputs.optional_bits ? "write optional operands by name: name=%3" : "");
       by_name.push_back({def.inputs.names[next++], o.value});
     }
     Result<PlacedOperands> placed = place_operands(std::move(op), by_name);

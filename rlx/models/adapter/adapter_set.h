@@ -41,7 +41,7 @@ class AdapterSet {
   };
 
   /// Errors: InvalidArgument for an empty or repeated name, an adapter without parts, or a scale that is not finite;
-  /// Unsupported for DoRA beside other parts; those of PeftAdapter.
+  /// Unsupported for DoRA together with other parts; those of PeftAdapter.
   AdapterSet(std::span<const AdapterOptions> adapters, Model model);
 
   std::vector<std::string> names() const;

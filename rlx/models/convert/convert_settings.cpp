@@ -342,7 +342,7 @@ void ConfigWriter::write_rule(const SettingRule& rule) {
   const GgufValue* v = file_.find_value(key(rule.gguf));
   if (rule.gguf == "vocab_size" || rule.gguf == "rope.freq_base") return;
   if (!v && rule.need != SettingNeed::Required) return;
-  // Readers recognise rank 0 by the absence of the setting.
+  // config.json says null for models without a low-rank query projection, not 0.
   if (rule.hf == "q_lora_rank" && sizes_.q_rank == 0) {
     w_.key(rule.hf).null();
   } else if (rule.kind == GgufKind::F32) {
@@ -493,7 +493,9 @@ std::map<std::string, std::vector<float>> rope_factors(const DecoderFamily& a, c
   const Llama3Scaling s{scaling->get_number("factor"), scaling->get_number("low_freq_factor"),
                         scaling->get_number("high_freq_factor"), original_context(config, *scaling)};
   if (!(s.factor > 0) || !(s.low > 0) || !(s.high > s.low) || s.context < 1)
-    throw Error(ErrorCode::BadFile, "config.json: the settings of the llama3 rope scaling do not fit together");
+    throw Error(ErrorCode::BadFile,
+                "config.json: llama3 rope scaling needs factor > 0, 0 < low_freq_factor < high_freq_factor, and an "
+                "original context of at least 1");
   out["rope_freqs.weight"] = llama3_factors(s, rope_theta(a, config), sizes.rotated);
   return out;
 }

@@ -317,7 +317,7 @@ void folder_to_gguf(const std::string& folder, const std::string& target, const 
   }
   if (const auto q = config.find("quantization_config"); q && q->is_object())
     throw Error(ErrorCode::Unsupported,
-                concat_text(document.source(), ": weights quantised as \"", q->get_string("quant_method", "unknown"),
+                concat_text(document.source(), ": weights quantized as \"", q->get_string("quant_method", "unknown"),
                             "\" cannot be converted"),
                 "use the model in BF16, F16 or F32; --type quantizes it");
   const ModelSizes sizes = read_sizes_of_config(*a, config);

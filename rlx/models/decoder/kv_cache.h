@@ -15,8 +15,8 @@ namespace rlx {
 /// The pages that hold the keys and values of a text's beginning.
 struct KvPages {
   std::vector<PageId> pages{};         // in token order
-  std::vector<PageId> window_pages{};  // last pages of sliding-window layers with their own pool,
-  std::int64_t window_first = 0;       // from this one on
+  std::vector<PageId> window_pages{};  // sliding-window layers with their own pool: the last pages
+  std::int64_t window_first = 0;       // page number in token order of the first of `window_pages`
 };
 
 /// A pool of `pages` pages of `page` tokens for `sequences` sequences of up to `context` tokens. A sequence takes pages
@@ -49,10 +49,10 @@ class KvCache {
   /// Makes room for `count` more tokens. Errors leave the sequence unchanged: InvalidArgument for more than the context
   /// has left, or where a shared page would be written; OutOfMemory when the pool has no free page.
   void append(std::int64_t sequence, std::int64_t count);
-  /// Keeps the first `length` tokens. InvalidArgument for more than there are, and for a length between 0 and
-  /// `shortest`.
+  /// Keeps the first `length` tokens. InvalidArgument for more than there are, and for 0 < length < shortest(sequence).
   void truncate(std::int64_t sequence, std::int64_t length);
-  /// The smallest nonzero length that a sequence can be truncated to: 0 unless sliding-window layers freed its pages.
+  /// The smallest length other than 0 that truncate accepts, where sliding-window layers have freed pages of the
+  /// sequence; 0 where truncate accepts every length.
   std::int64_t shortest(std::int64_t sequence) const;
   /// The pool row of a token. InvalidArgument beyond the sequence's length.
   std::int32_t slot(std::int64_t sequence, std::int64_t position) const;

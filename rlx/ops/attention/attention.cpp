@@ -406,7 +406,7 @@ constinit const OpDef ops::Attention::def{
         "scores.",
     .inputs = inputs("q", "k", "v", maybe("mask"), maybe("kv_len"), maybe("q_len"), maybe("sinks"))
                   .masked_by<&ops::Attention::present>()
-                  .told_by(3, mask_present<ops::Attention, 3>),
+                  .presence_from(3, mask_present<ops::Attention, 3>),
     .attrs = AttentionRules::attrs,
     .level = Level::Mir,
     .leaf = LeafKind::None,
@@ -427,7 +427,7 @@ constinit const OpDef ops::AttentionBackward::def{
     .what = "The cotangents of attention: dq, dk, dv, dmask for a bias mask, and dsinks for sinks.",
     .inputs = inputs("q", "k", "v", "dy", maybe("mask"), maybe("kv_len"), maybe("q_len"), maybe("sinks"), maybe("dlse"))
                   .masked_by<&ops::AttentionBackward::present>()
-                  .told_by(4, mask_present<ops::AttentionBackward, 4>),
+                  .presence_from(4, mask_present<ops::AttentionBackward, 4>),
     .attrs = AttentionBackwardRules::attrs,
     .level = Level::Mir,
     .leaf = LeafKind::None,

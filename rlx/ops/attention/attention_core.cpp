@@ -8,7 +8,7 @@
 #include "rlx/ir/build/counting.h"
 #include "rlx/ir/ops/linalg.h"
 #include "rlx/ops/elementwise/compute_in_f32.h"
-#include "rlx/ops/elementwise/held_numbers.h"
+#include "rlx/ops/elementwise/representable.h"
 
 namespace rlx {
 
@@ -26,9 +26,9 @@ std::optional<Diagnostic> check_attention_attrs(const InferContext& c, const Att
   if (s.softcap && !(std::isfinite(*s.softcap) && *s.softcap > 0))
     return c.attr_error("softcap must be a finite number > 0, got ", *s.softcap);
   const DType t = c.input(0).dtype();
-  if (s.scale && !held_beside(t, *s.scale))
+  if (s.scale && !is_representable_for(t, *s.scale))
     return c.attr_error("scale ", *s.scale, " becomes infinite or 0 in f32, in which scores are computed");
-  if (s.softcap && !held_beside(t, *s.softcap))
+  if (s.softcap && !is_representable_for(t, *s.softcap))
     return c.attr_error("softcap ", *s.softcap, " becomes infinite or 0 in f32, in which scores are computed");
   return std::nullopt;
 }

@@ -102,8 +102,8 @@ AttentionGraph build_attention(Graph& g, const AttentionSpec& spec, const Attent
 Expr weigh_values(Graph& g, const AttentionSpec& spec, const AttentionGraph& a, bool may_branch);
 /// log(sum(exp(scores))) [B, H, S_q]; -inf for rows where every key is masked.
 Expr log_sum_exp(Graph& g, const AttentionSpec& spec, const AttentionGraph& a);
-/// With masked keys: x where it is finite, else 0. Without: x. For a factor whose other factor is 0 at masked elements,
-/// and NaN or 0 wherever x is not finite.
+/// x, with 0 for elements that are not finite if keys may be masked. So a product with a factor that is 0 at masked
+/// keys is 0 there, not NaN. Wherever x is not finite, the other factor must be NaN or 0.
 Expr behind_mask(const AttentionGraph& a, Expr x);
 /// x in op layout -> [B, heads / group, group, S, depth] ([B, heads, S, depth] when group is 0).
 Expr split_heads(Graph& g, const AttentionSpec& spec, Expr x, std::int64_t heads, std::int64_t group,

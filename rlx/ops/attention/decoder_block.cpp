@@ -39,7 +39,7 @@ struct LlamaDecoderBlockRules {
     for (const auto& o : operands) {
       if (!c.has(o.name)) continue;
       if (c.input(o.name).dtype() != x.dtype())
-        return c.dtype_error(o.name, " must be ", dtype_name(x.dtype()), " as x, got ", c.input(o.name));
+        return c.dtype_error(o.name, " must be ", dtype_name(x.dtype()), " like x, got ", c.input(o.name));
       if (auto e = check_dims(c, c.index(o.name), o.name, o.dims)) return e;
     }
     if (c.has("k_cache") != c.has("v_cache")) return c.error("k_cache and v_cache must be given together");
@@ -189,7 +189,7 @@ constinit const OpDef ops::LlamaDecoderBlock::def{
                maybe("mask"), maybe("ln1_beta"), maybe("ln2_beta"), maybe("q_norm"), maybe("k_norm"), maybe("b_q"),
                maybe("b_k"), maybe("b_v"), maybe("b_o"), maybe("k_cache"), maybe("v_cache"), maybe("start"))
             .masked_by<&ops::LlamaDecoderBlock::present>()
-            .told_by(kMaskPlace, mask_present<ops::LlamaDecoderBlock, kMaskPlace>),
+            .presence_from(kMaskPlace, mask_present<ops::LlamaDecoderBlock, kMaskPlace>),
     .attrs = LlamaDecoderBlockRules::attrs,
     .level = Level::Hir,
     .leaf = LeafKind::None,

@@ -273,7 +273,7 @@ constinit const OpDef ops::PagedAttention::def{
     .what = "Attention of the tokens of several requests over keys and values in pages of a pool.",
     .inputs = inputs("q", "k_pool", "v_pool", "block_table", "kv_len", "q_start", maybe("mask"), maybe("sinks"))
                   .masked_by<&ops::PagedAttention::present>()
-                  .told_by(6, mask_present<ops::PagedAttention, 6>),
+                  .presence_from(6, mask_present<ops::PagedAttention, 6>),
     .attrs = PagedAttentionRules::attrs,
     .level = Level::Mir,
     .leaf = LeafKind::None,

@@ -38,7 +38,7 @@ void samples<ops::FusedConv>(SampleSet& s) {
         {Shape({1, 2, 4, 5}, DType::F64), Shape({3, 2, 3, 3}, DType::F64), Shape({}, DType::F64)},
         fused(same, Shape({1, 3, 4, 5}, DType::F64), {Shape({}, DType::F64)},
               [](Graph&, auto& in) { return in[0] * in[1]; }));
-  // Large enough for the tiles and lines of kernels, and with points without a derivative.
+  // Large enough for the tiled and row kernels. relu and clip have points without a derivative.
   const Shape wide = f32({2, 24, 9, 19}), wide_last = f32({2, 9, 19, 24}), long_row = f32({24});
   s.add_discrete(
       "tiles, bias residual relu", {wide, f32({24, 24, 3, 3}), f32({24, 1, 1}), wide},

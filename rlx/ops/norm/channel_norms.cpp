@@ -4,7 +4,7 @@
 
 #include "rlx/ir/ops/norm.h"
 #include "rlx/ops/elementwise/compute_in_f32.h"
-#include "rlx/ops/elementwise/held_numbers.h"
+#include "rlx/ops/elementwise/representable.h"
 #include "rlx/ops/rule_helpers.h"
 
 namespace rlx {
@@ -16,7 +16,7 @@ std::optional<Diagnostic> check_channels(const InferContext& c, std::int64_t axi
   const Shape& x = c.input(0);
   if (!is_float(x.dtype()) || is_storage_only(x.dtype())) return c.dtype_error("x must be float, got ", x);
   if (auto e = c.check_axis(axis, x)) return e;
-  if (auto e = check_held_eps(c, eps, x.dtype())) return e;
+  if (auto e = check_representable_eps(c, eps, x.dtype())) return e;
   for (int i = 1; i < c.num_inputs(); ++i) {
     const std::string_view name = operand_name(c.box(), c.num_inputs(), i);
     const bool statistic = name == "mean" || name == "var";

@@ -8,7 +8,7 @@
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/fused.h"
 #include "rlx/ir/ops/norm.h"
-#include "rlx/ops/elementwise/held_numbers.h"
+#include "rlx/ops/elementwise/representable.h"
 
 namespace rlx {
 namespace {
@@ -18,7 +18,7 @@ std::optional<Diagnostic> check_residual(const InferContext& c, double eps) {
   const Shape& x = c.input(0);
   if (!is_float(x.dtype())) return c.dtype_error("x must be float, got ", x);
   if (auto e = c.check_same_dtype(0, c.num_inputs())) return e;
-  if (auto e = check_held_eps(c, eps, c.input(0).dtype())) return e;
+  if (auto e = check_representable_eps(c, eps, c.input(0).dtype())) return e;
   if (x.rank() < 1) return c.error("x must have an axis to normalise, got ", x);
   if (!(c.input(1) == x)) return c.error("the residual ", c.input(1), " must have the shape of x ", x);
   for (int i = 2; i < c.num_inputs(); ++i) {

@@ -1,4 +1,5 @@
-// LayerNorm, RmsNorm and their cotangent ops. Composites. The reference rules compute each group in double.
+// LayerNorm, RmsNorm and their backward ops. Composites. A group is the set of elements that share one mean and rstd: a
+// slice of x along `axes`. The reference rules compute each group in double.
 #include <algorithm>
 #include <cmath>
 #include <string_view>
@@ -6,14 +7,14 @@
 
 #include "rlx/ir/ops/norm.h"
 #include "rlx/ops/elementwise/compute_in_f32.h"
-#include "rlx/ops/elementwise/held_numbers.h"
+#include "rlx/ops/elementwise/representable.h"
 #include "rlx/ops/rule_helpers.h"
 
 namespace rlx {
 namespace {
 
 using Axes = std::vector<std::int64_t>;
-using Named = std::vector<std::pair<std::string_view, Expr>>;
+using NamedOperands = std::vector<std::pair<std::string_view, Expr>>;
 
 // The result index of rstd: LayerNorm returns y, mean, rstd; RmsNorm has no mean.
 template <bool Centered>
@@ -36,7 +37,7 @@ std::optional<Diagnostic> check_norm(const InferContext& c, const Axes& axes, do
   if (auto e = check_axes(c, axes, x)) return e;
   if (axes.empty()) return c.attr_error("axes must name at least one axis of x ", x);
   if (!std::is_sorted(axes.begin(), axes.end())) return c.attr_error("axes ", dims_text(axes), " must be sorted");
-  if (auto e = check_held_eps(c, eps, x.dtype())) return e;
+  if (auto e = check_representable_eps(c, eps, x.dtype())) return e;
   const Shape vector(dims_along(x, axes), x.dtype()), stats = stats_shape(x, axes);
   for (int i = 1; i < c.num_inputs(); ++i) {
     const std::string_view name = operand_name(c.box(), c.num_inputs(), i);
@@ -50,7 +51,9 @@ std::optional<Diagnostic> check_norm(const InferContext& c, const Axes& axes, do
 }
 
 // The groups of a tensor. for_each calls f(group number, at), where at(i) is the position of the group's element i in
-// the order of gamma. A group may be empty. With no groups, no extents are stored, because they may be huge.
+// the order of gamma: the start of the group plus an offset that all groups share. If an extent along `axes` is 0, the
+// groups are empty. If another extent is 0, there is no group, and the offsets stay empty too: without elements, the
+// extents along `axes` may be huge.
 struct Groups {
   std::vector<std::int64_t> starts, offsets;
   Groups(const Tensor& x, const Axes& axes) : starts{0}, offsets{0} {
@@ -68,12 +71,12 @@ struct Groups {
       stride = stride == 0 ? 0 : stride / extent;
       std::vector<std::int64_t> longer;
       longer.reserve(list.size() * static_cast<std::size_t>(extent));
-      for (std::int64_t at : list)
-        for (std::int64_t i = 0; i < extent; ++i) longer.push_back(at + i * stride);
+      for (std::int64_t base : list)
+        for (std::int64_t i = 0; i < extent; ++i) longer.push_back(base + i * stride);
       list = std::move(longer);
     }
   }
-  std::size_t size() const { return offsets.size(); }
+  std::size_t group_elements() const { return offsets.size(); }
   template <class F>
   void for_each(F f) const {
     for (std::size_t group = 0; group < starts.size(); ++group)
@@ -99,7 +102,7 @@ Stats stats_of(const std::vector<double>& x, std::size_t n, double eps, At at) {
   return s;
 }
 
-// An optional vector of a reference run: its values, or `otherwise` for all.
+// The values of an optional operand of a reference run; if it is absent, `n` times `otherwise`.
 std::vector<double> values_or(const RefArgs& a, std::string_view name, std::size_t n, double otherwise) {
   return a.has(name) ? a.in(name).to_f64() : std::vector<double>(n, otherwise);
 }
@@ -107,13 +110,14 @@ std::vector<double> values_or(const RefArgs& a, std::string_view name, std::size
 template <bool Centered>
 void norm_reference(const RefArgs& a, const Axes& axes, double eps) {
   const Groups groups(a.in(0), axes);
-  const std::vector<double> x = a.in(0).to_f64(), gamma = values_or(a, "gamma", groups.size(), 1),
-                            beta = values_or(a, "beta", groups.size(), 0);
+  const std::size_t n = groups.group_elements();
+  const std::vector<double> x = a.in(0).to_f64(), gamma = values_or(a, "gamma", n, 1),
+                            beta = values_or(a, "beta", n, 0);
   std::vector<double> y(x.size()), mean(groups.starts.size()), rstd(groups.starts.size());
   groups.for_each([&](std::size_t group, auto at) {
-    const Stats s = stats_of<Centered>(x, groups.size(), eps, at);
+    const Stats s = stats_of<Centered>(x, n, eps, at);
     mean[group] = s.mean, rstd[group] = s.rstd;
-    for (std::size_t i = 0; i < groups.size(); ++i) y[at(i)] = (x[at(i)] - s.mean) * s.rstd * gamma[i] + beta[i];
+    for (std::size_t i = 0; i < n; ++i) y[at(i)] = (x[at(i)] - s.mean) * s.rstd * gamma[i] + beta[i];
   });
   store_all(a.out(), y);
   if constexpr (Centered) store_all(a.out(1), mean);
@@ -121,27 +125,27 @@ void norm_reference(const RefArgs& a, const Axes& axes, double eps) {
 }
 
 // With h = (x - mean) * rstd and d = dy * gamma: dx = rstd * (d - mean(d) - h * mean(d * h)). The term mean(d) exists
-// only for LayerNorm.
+// only for LayerNorm. The mean and rstd of the forward op are optional operands; what is absent is computed from x.
 template <bool Centered>
 void norm_backward_reference(const RefArgs& a, const Axes& axes, double eps) {
   const Groups groups(a.in(0), axes);
-  const std::vector<double> x = a.in(0).to_f64(), dy = a.in(1).to_f64(),
-                            gamma = values_or(a, "gamma", groups.size(), 1),
+  const std::size_t n = groups.group_elements();
+  const std::vector<double> x = a.in(0).to_f64(), dy = a.in(1).to_f64(), gamma = values_or(a, "gamma", n, 1),
                             mean = Centered ? values_or(a, "mean", 0, 0) : std::vector<double>(),
                             rstd = values_or(a, "rstd", 0, 0);
   std::vector<double> dx(x.size()), dgamma(static_cast<std::size_t>(a.out(1).num_elements())), dbeta(dgamma.size());
-  const auto count = static_cast<double>(groups.size());
+  const auto count = static_cast<double>(n);
   groups.for_each([&](std::size_t group, auto at) {
-    Stats s = stats_of<Centered>(x, groups.size(), eps, at);
-    if (!mean.empty()) {  // the deviation from the given mean
+    Stats s = stats_of<Centered>(x, n, eps, at);
+    if (!mean.empty()) {  // then an absent rstd is that of the deviations from this mean, as the decomposition has it
       s.mean = mean[group];
       double squares = 0;
-      for (std::size_t i = 0; i < groups.size(); ++i) squares += (x[at(i)] - s.mean) * (x[at(i)] - s.mean);
+      for (std::size_t i = 0; i < n; ++i) squares += (x[at(i)] - s.mean) * (x[at(i)] - s.mean);
       s.rstd = 1 / std::sqrt(squares / count + eps);
     }
     if (!rstd.empty()) s.rstd = rstd[group];
     double mean_d = 0, mean_dh = 0;
-    for (std::size_t i = 0; i < groups.size(); ++i) {
+    for (std::size_t i = 0; i < n; ++i) {
       const double h = (x[at(i)] - s.mean) * s.rstd, d = dy[at(i)] * gamma[i];
       if constexpr (Centered) mean_d += d;
       mean_dh += d * h;
@@ -150,7 +154,7 @@ void norm_backward_reference(const RefArgs& a, const Axes& axes, double eps) {
     }
     mean_d /= count;
     mean_dh /= count;
-    for (std::size_t i = 0; i < groups.size(); ++i) {
+    for (std::size_t i = 0; i < n; ++i) {
       const double h = (x[at(i)] - s.mean) * s.rstd, d = dy[at(i)] * gamma[i];
       dx[at(i)] = s.rstd * (d - mean_d - h * mean_dh);
     }
@@ -160,7 +164,7 @@ void norm_backward_reference(const RefArgs& a, const Axes& axes, double eps) {
   store_all(a.out(2), dbeta);
 }
 
-// (x - mean) * rstd of x in the accumulator dtype, with mean and rstd. Given ones are not computed.
+// (x - mean) * rstd of x in the accumulator dtype, with mean and rstd. If these are passed in, they are not computed.
 struct Normalised {
   Expr hat, mean, rstd;
 };
@@ -168,9 +172,9 @@ template <bool Centered>
 Normalised normalise(Graph& g, Expr x, const Axes& axes, double eps, std::optional<Expr> mean = {},
                      std::optional<Expr> rstd = {}) {
   if (Centered && !mean) mean = g.mean(x, axes, true);
-  const Expr centred = Centered ? x - *mean : x;
-  if (!rstd) rstd = g.rsqrt(g.mean(g.square(centred), axes, true) + eps);
-  return {centred * *rstd, Centered ? *mean : Expr(), *rstd};
+  const Expr centered = Centered ? x - *mean : x;
+  if (!rstd) rstd = g.rsqrt(g.mean(g.square(centered), axes, true) + eps);
+  return {centered * *rstd, Centered ? *mean : Expr(), *rstd};
 }
 
 template <bool Centered>
@@ -209,6 +213,7 @@ struct NormRules {
     return Centered ? make_shapes(c.input(0), stats, stats) : make_shapes(c.input(0), stats);
   }
   static void decompose(DecomposeContext& c) { norm_decompose<Centered>(c, c.op<Op>().axes, c.op<Op>().eps); }
+  // The cotangent of y goes through the backward op; those of mean and rstd, which are rare, are written in primitives.
   static void vjp(VjpContext& c) {
     Graph& g = c.graph();
     const auto& op = c.op<Op>();
@@ -216,7 +221,7 @@ struct NormRules {
     if (c.has_cotangent(0)) {
       Backward back;
       back.axes = op.axes, back.eps = op.eps;
-      Named operands{{"x", x}, {"dy", c.cotangent()}};
+      NamedOperands operands{{"x", x}, {"dy", c.cotangent()}};
       if (c.has("gamma")) operands.emplace_back("gamma", c.input("gamma"));
       if (Centered) operands.emplace_back("mean", c.output(1));
       operands.emplace_back("rstd", rstd);
@@ -225,47 +230,49 @@ struct NormRules {
       if (c.has("gamma")) c.accumulate(c.index("gamma"), d.result(1));
       if (c.has("beta")) c.accumulate(c.index("beta"), d.result(2));
     }
-    // mean = sum(x) / n; rstd = (sum((x - mean)^2) / n + eps)^(-1/2), where the derivative by the mean cancels.
+    // mean = sum(x) / n; rstd = (sum((x - mean)^2) / n + eps)^(-1/2). The derivative of rstd by the mean is 0, because
+    // sum(x - mean) is 0.
     const bool of_mean = Centered && c.has_cotangent(1), of_rstd = c.has_cotangent(kRstd<Centered>);
     if (!of_mean && !of_rstd) return;
-    const Expr wide = widen(x), n = group_size(g, x.shape(), op.axes, wide.dtype());
+    const Expr x_acc = widen(x), n = group_size(g, x.shape(), op.axes, x_acc.dtype());  // in the accumulator dtype
     Expr d;
     if (of_rstd) {
-      const Expr centred = Centered ? wide - c.output(1) : wide;
-      d = -centred * (c.cotangent(kRstd<Centered>) * rstd * g.square(rstd) / n);
+      const Expr centered = Centered ? x_acc - c.output(1) : x_acc;
+      d = -centered * (c.cotangent(kRstd<Centered>) * rstd * g.square(rstd) / n);
     }
     if (of_mean) {
-      const Expr share = g.expand(c.cotangent(1) / n, x.shape().dims());
-      d = d.valid() ? d + share : share;
+      const Expr from_mean = g.expand(c.cotangent(1) / n, x.shape().dims());
+      d = d.valid() ? d + from_mean : from_mean;
     }
     c.accumulate(0, round_to(d, x.dtype()));
   }
   static constexpr DerivedRule jvp = by_decomposition;
+  // vmap. If x alone is batched, the op takes shifted axes. If each batch entry has its own gamma or beta, the op
+  // normalises x without them, and a multiply and an add with [B, 1.., N, 1..] follow.
   static void batch(BatchContext& c) {
     Graph& g = c.graph();
     Op op = c.op<Op>();
     const Axes axes = op.axes;
     const bool x_batched = c.is_batched(0);
     if (x_batched) op.axes = shifted(axes);
-    bool own = false;  // each batch entry has its own gamma or beta
-    for (int i = 1; i < c.num_inputs(); ++i) own = own || c.is_batched(i);
-    // Then one op normalises x, and the scale and shift [B, 1.., N, 1..] follow.
-    Named operands{{"x", own ? widen(c.input(0)) : c.input(0)}};
+    bool batched_affine = false;  // each batch entry has its own gamma or beta
+    for (int i = 1; i < c.num_inputs(); ++i) batched_affine = batched_affine || c.is_batched(i);
+    NamedOperands operands{{"x", batched_affine ? widen(c.input(0)) : c.input(0)}};
     for (std::string_view name : {"gamma", "beta"})
-      if (!own && c.has(name)) operands.emplace_back(name, c.input(name));
+      if (!batched_affine && c.has(name)) operands.emplace_back(name, c.input(name));
     Expr y = g.add_named(op, operands);
     for (int r = 1; r < c.num_results(); ++r) {
       const Expr stats = y.result(static_cast<std::uint32_t>(r));
       c.set_result(r, x_batched ? stats : g.expand(stats, prepend(c.batch_size(), c.result_shape(r).dims())));
     }
-    if (own) {
-      const auto vector = [&](std::string_view name) {
+    if (batched_affine) {
+      const auto broadcastable = [&](std::string_view name) {
         const Expr v = widen(c.input(name));
         return c.is_batched(c.index(name)) ? along_axes(v, c.rank(0) + 1, shifted_behind_batch(axes))
                                            : along_axes(v, c.rank(0), axes);
       };
-      if (c.has("gamma")) y = y * vector("gamma");
-      if (c.has("beta")) y = y + vector("beta");
+      if (c.has("gamma")) y = y * broadcastable("gamma");
+      if (c.has("beta")) y = y + broadcastable("beta");
     }
     c.set_result(round_to(y, c.result_shape().dtype()));
   }
@@ -299,7 +306,7 @@ struct NormBackwardRules {
                                         field<&Op::present>("present")};
 };
 
-// The record of a norm or of its cotangent op.
+// The record of a norm or of its backward op.
 template <class Op, class Rules>
 constexpr OpDef record(std::string_view name, std::string_view what, const InputSpec& in,
                        Cost (*cost)(const CostContext&)) {

@@ -8,7 +8,7 @@
 #include "rlx/ir/ops/fused.h"
 #include "rlx/ir/ops/linalg.h"
 #include "rlx/ops/elementwise/elementwise.h"
-#include "rlx/ops/elementwise/held_numbers.h"
+#include "rlx/ops/elementwise/representable.h"
 
 namespace rlx {
 namespace {
@@ -115,7 +115,7 @@ std::optional<Diagnostic> check_activation(const InferContext& c, std::optional<
 }
 
 std::optional<Diagnostic> check_eps(const InferContext& c, double eps) {
-  return check_held_eps(c, eps, c.input(0).dtype());
+  return check_representable_eps(c, eps, c.input(0).dtype());
 }
 
 std::optional<Diagnostic> check_dims(const InferContext& c, int operand, const char* name, const Dims& dims) {

@@ -12,11 +12,11 @@ namespace rlx {
 
 /// act(x w + bias) as one FusedDot; x [.., K], w [K, N].
 Expr fused_linear(Graph& g, Expr x, Expr w, std::optional<Expr> bias, std::optional<ActivationKind> activation);
-/// The same as a FusedDot or as a chain of primitives, by the policy.
+/// The same for a decomposition: a chain of primitives with FusionPolicy::Fusable, else one FusedDot.
 Expr linear_into(DecomposeContext& c, Expr x, Expr w, std::optional<Expr> bias,
                  std::optional<ActivationKind> activation = std::nullopt);
-/// x times several weights, each with a bias or none with one. Direct concatenates the weights along N (folded at load
-/// time) and slices the result of one matmul.
+/// x w_i + b_i for several weights w_i [K, N_i]; `biases` is empty or has one per weight. FusionPolicy::Direct computes
+/// one matmul with the weights concatenated along N, once when they are set, and slices its result.
 std::vector<Expr> shared_linear(DecomposeContext& c, Expr x, const std::vector<Expr>& weights,
                                 const std::vector<Expr>& biases);
 Expr residual_layer_norm_into(DecomposeContext& c, Expr x, Expr residual, Expr gamma, Expr beta, double eps);

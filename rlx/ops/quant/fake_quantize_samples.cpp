@@ -15,7 +15,7 @@ void samples<ops::FakeQuantize>(SampleSet& s) {
   const auto op = [](std::int64_t bits, ScaleMode mode, StraightThrough ste, std::optional<std::int64_t> axis = {}) {
     return ops::FakeQuantize{bits, axis, ste, mode, 0.75};
   };
-  // The derivative is not the limit of differences, by design. Unit tests check its values.
+  // Straight-through derivatives differ from finite differences by design. Unit tests check their values.
   s.add_discrete("batch, 8 bits", {f32({2, 3})}, op(8, ScaleMode::PerBatch, StraightThrough::ClippedIdentity));
   s.add_discrete("batch, 4 bits, a channel", {f32({2, 3, 2})},
                  op(4, ScaleMode::PerBatch, StraightThrough::Identity, 1));

@@ -13,8 +13,8 @@ namespace {
 Expr extremum_mask(Graph& g, Expr x, Expr kept_result) { return g.cast(g.eq(x, kept_result), x.dtype()); }
 
 // For every element, the product of the other elements of its group. It does not divide, so zeros are allowed: it is
-// the product of the elements before, times the product of those after. The reduced axes are joined into one. In the
-// accumulator dtype, which holds partial products that the dtype of x does not.
+// the product of the elements before, times the product of those after. The reduced axes are joined into one. The
+// result has the accumulator dtype, because partial products may overflow the dtype of x.
 Expr product_of_others(Graph& g, Expr x, const std::vector<std::int64_t>& axes) {
   std::vector<std::int64_t> perm;
   Dims joined;

@@ -42,7 +42,7 @@ std::optional<Diagnostic> check_functions(const InferContext& c, const Recurrent
 std::optional<Diagnostic> check_operand(const InferContext& c, std::string_view name, const Dims& dims, DType t) {
   if (!c.has(name)) return std::nullopt;
   const Shape& x = c.input(name);
-  if (x.dtype() != t) return c.dtype_error(name, " must be ", dtype_name(t), " as x, got ", x);
+  if (x.dtype() != t) return c.dtype_error(name, " must be ", dtype_name(t), " like x, got ", x);
   if (x.dims() != dims) return c.error(name, " must be ", dims_text(dims), ", got ", x);
   return std::nullopt;
 }

@@ -12,7 +12,7 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
 });
 
 class Canvas {
-  // `free`: x and y zoom apart.
+  // `free`: x and y are zoomed independently.
   constructor(label, free) {
     this.free = free;
     this.canvas = el("canvas", { tabindex: "0", role: "img", "aria-label": label });

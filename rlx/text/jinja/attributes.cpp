@@ -9,11 +9,11 @@ namespace rlx::jinja {
 namespace {
 
 // Methods that the sandbox refuses, since they would change the value.
-constexpr std::array kListChanges = {std::string_view("append"),  std::string_view("clear"),  std::string_view("pop"),
-                                     std::string_view("reverse"), std::string_view("insert"), std::string_view("sort"),
-                                     std::string_view("extend"),  std::string_view("remove")};
-constexpr std::array kDictChanges = {std::string_view("clear"), std::string_view("pop"), std::string_view("popitem"),
-                                     std::string_view("setdefault"), std::string_view("update")};
+constexpr std::array kListMutators = {std::string_view("append"),  std::string_view("clear"),  std::string_view("pop"),
+                                      std::string_view("reverse"), std::string_view("insert"), std::string_view("sort"),
+                                      std::string_view("extend"),  std::string_view("remove")};
+constexpr std::array kDictMutators = {std::string_view("clear"), std::string_view("pop"), std::string_view("popitem"),
+                                      std::string_view("setdefault"), std::string_view("update")};
 constexpr std::array kListMethods = {std::string_view("copy"), std::string_view("count"), std::string_view("index")};
 constexpr std::array kDictMethods = {std::string_view("copy"), std::string_view("fromkeys"),
                                      std::string_view("get"),  std::string_view("items"),
@@ -48,8 +48,10 @@ constexpr std::array kDunders = {std::string_view("__class__"),
 constexpr std::array kContainerDunders = {std::string_view("__len__"), std::string_view("__getitem__"),
                                           std::string_view("__contains__"), std::string_view("__iter__")};
 
+// The element of `names` that equals `name`, else an empty name. A bound method keeps the element, which is static,
+// because the text of `name` may be gone when it is called.
 template <std::size_t N>
-std::string_view among(const std::array<std::string_view, N>& names, std::string_view name) {
+std::string_view find_name(const std::array<std::string_view, N>& names, std::string_view name) {
   const auto it = std::find(names.begin(), names.end(), name);
   return it == names.end() ? std::string_view() : *it;
 }
@@ -58,9 +60,10 @@ bool is_container(const Value& v) {
   return v.is_string() || v.is(Kind::List) || v.is(Kind::Tuple) || v.is(Kind::Dict) || v.is(Kind::Range);
 }
 
-bool changes(const Value& v, std::string_view name) {
-  if (v.is(Kind::List)) return !among(kListChanges, name).empty();
-  return v.is(Kind::Dict) && !among(kDictChanges, name).empty();
+// True for a method that modifies its list or dict, as `modifies_known_mutable` of jinja2.
+bool is_mutating_method(const Value& v, std::string_view name) {
+  if (v.is(Kind::List)) return !find_name(kListMutators, name).empty();
+  return v.is(Kind::Dict) && !find_name(kDictMutators, name).empty();
 }
 
 std::optional<Value> loop_attribute(Heap& heap, const Value& v, std::string_view name) {
@@ -79,7 +82,7 @@ std::optional<Value> loop_attribute(Heap& heap, const Value& v, std::string_view
     const Value& next = loop.peek();
     return next.missing() ? heap.undefined_hint("there is no next item") : next;
   }
-  if (const std::string_view method = among(kLoopMethods, name); !method.empty()) return heap.method(v, method);
+  if (const std::string_view method = find_name(kLoopMethods, name); !method.empty()) return heap.method(v, method);
   return std::nullopt;
 }
 
@@ -108,39 +111,42 @@ std::optional<Value> number_attribute(const Value& v, std::string_view name) {
 }
 
 std::optional<Value> sequence_attribute(Heap& heap, const Value& v, std::string_view name) {
+  // An item of the filter `groupby`, a named tuple.
   if (v.is(Kind::Tuple) && v.get<ListObject>().group) {
     if (name == "grouper") return v.get<ListObject>().items[0];
     if (name == "list") return v.get<ListObject>().items[1];
   }
-  const std::string_view method = among(kListMethods, name);
+  const std::string_view method = find_name(kListMethods, name);
   if (method.empty() || (v.is(Kind::Tuple) && method == "copy")) return std::nullopt;
   return heap.method(v, method);
 }
 
 }  // namespace
 
+// Dunder attributes have no values here: none() says that Python has the attribute. `safe_attribute` then refuses it,
+// because its name begins with an underscore.
 std::optional<Value> python_attribute(Renderer& r, const Value& v, std::string_view name) {
   Heap& heap = r.heap();
   if (v.is(Kind::Undefined)) {
-    if (!among(kDunders, name).empty() || !among(kContainerDunders, name).empty()) return Value::none();
+    if (!find_name(kDunders, name).empty() || !find_name(kContainerDunders, name).empty()) return Value::none();
     if (name.size() > 3 && name.starts_with("__") && name.ends_with("__")) return std::nullopt;
     raise_undefined(v);
   }
   if (v.is(Kind::Namespace)) {
-    heap.step(v.get<NamespaceObject>().attributes.size() / 8);
-    const Value* held = v.get<NamespaceObject>().find(name);
-    if (held != nullptr) return *held;
+    heap.step(v.get<NamespaceObject>().attributes.size() / 8);  // the cost of a linear search
+    const Value* found = v.get<NamespaceObject>().find(name);
+    if (found != nullptr) return *found;
     return name == "__class__" ? std::optional(Value::none()) : std::nullopt;
   }
-  if (!among(kDunders, name).empty() || (is_container(v) && !among(kContainerDunders, name).empty()))
-    return Value::none();  // exists; refused by its name
+  if (!find_name(kDunders, name).empty() || (is_container(v) && !find_name(kContainerDunders, name).empty()))
+    return Value::none();
   switch (v.kind()) {
     case Kind::String: {
       const std::string_view method = string_method(name);
       return method.empty() ? std::nullopt : std::optional(heap.method(v, method));
     }
     case Kind::Dict: {
-      const std::string_view method = among(kDictMethods, name);
+      const std::string_view method = find_name(kDictMethods, name);
       return method.empty() ? std::nullopt : std::optional(heap.method(v, method));
     }
     case Kind::List:
@@ -155,7 +161,7 @@ std::optional<Value> python_attribute(Renderer& r, const Value& v, std::string_v
       if (name == "start") return Value::integer(range.start);
       if (name == "stop") return Value::integer(range.stop);
       if (name == "step") return Value::integer(range.step);
-      const std::string_view method = name == "copy" ? std::string_view() : among(kListMethods, name);
+      const std::string_view method = name == "copy" ? std::string_view() : find_name(kListMethods, name);
       return method.empty() ? std::nullopt : std::optional(heap.method(v, method));
     }
     case Kind::Cycler: {
@@ -163,7 +169,7 @@ std::optional<Value> python_attribute(Renderer& r, const Value& v, std::string_v
       if (name == "current") return cycler.items[cycler.at];
       if (name == "pos") return Value::integer(static_cast<std::int64_t>(cycler.at));
       if (name == "items") return heap.tuple(cycler.items);
-      const std::string_view method = among(kCyclerMethods, name);
+      const std::string_view method = find_name(kCyclerMethods, name);
       return method.empty() ? std::nullopt : std::optional(heap.method(v, method));
     }
     case Kind::Joiner:
@@ -207,7 +213,7 @@ namespace {
 
 // An existing attribute, unless the sandbox forbids it.
 std::optional<Value> safe_attribute(Renderer& r, const Value& v, std::string_view name) {
-  if (changes(v, name)) return r.heap().unsafe_attribute(v, name);
+  if (is_mutating_method(v, name)) return r.heap().unsafe_attribute(v, name);
   std::optional<Value> found = python_attribute(r, v, name);
   if (found && name.starts_with('_')) return r.heap().unsafe_attribute(v, name);
   return found;
@@ -256,6 +262,8 @@ Value call_dict_method(Renderer& r, const Value& self, std::string_view name, Ar
   return heap.view(self, name == "keys" ? ViewOf::Keys : name == "values" ? ViewOf::Values : ViewOf::Items);
 }
 
+// copy, count and index of lists, tuples and ranges. count and index share the loop: index looks at [start, stop) and
+// returns at the first equal item.
 Value call_sequence_method(Renderer& r, const Value& self, std::string_view name, Arguments& args) {
   Heap& heap = r.heap();
   const std::string_view type = type_name(self);

@@ -470,7 +470,7 @@ class Binder {
       s.takes_varargs = true;
     }
     analyze_all();
-    // Parameters of a macro inside a loop may not be named loop either, but they are no targets.
+    // jinja2 refuses `loop` as an assignment target inside a loop, but not as a parameter of a macro.
     Where parameters = where;
     parameters.loops = 0;
     bind(s.targets, body, parameters);

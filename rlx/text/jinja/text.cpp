@@ -12,7 +12,7 @@
 
 namespace rlx::jinja {
 
-// Shortest digits that read back, in Python's layout: with an exponent below -4 or from 16 on.
+// The shortest digits that parse to v, in Python's format: an exponent is written below 1e-4 and from 1e16 on.
 std::string repr_of_float(double v) {
   if (std::isnan(v)) return "nan";
   if (std::isinf(v)) return v < 0 ? "-inf" : "inf";

@@ -256,8 +256,8 @@ class Heap {
   Value view(const Value& dict, ViewOf of);
   Value method(const Value& self, std::string_view name);
   Value namespace_of(std::vector<DictObject::Entry> attributes);
-  /// Registers a loop so that `loop.changed` is cleared at the end: a loop may be compared with itself, which makes a
-  /// cycle.
+  /// Registers a loop whose `changed` is cleared at the end: `loop.changed(loop)` stores the loop in itself, which is a
+  /// reference cycle.
   void remember_loop(const Value& loop) { loops_.push_back(loop); }
   /// Counts a finished object. `depth` is the depth of its content.
   Value adopt(Kind kind, Object* object, std::size_t bytes, std::int32_t depth);

@@ -23,7 +23,7 @@ struct BpeOptions {
   bool ignore_merges = false;      // a word that is a token becomes that token without merging
   std::string continuation;        // prefix of each character inside a word for the look-up
   std::string end_of_word;         // suffix of the last character for the look-up
-  bool whole_texts = false;        // a word may be a whole text: split it where no token crosses
+  bool whole_texts = false;        // words may be whole texts: split them where no token can span the split
 };
 
 /// Merges of a BPE model: two ids to the rank of the merge and the merged id.

@@ -135,6 +135,10 @@ TEST_CASE("misuse: decoders") {
   REFUSED("experts", build_decoder(c, weights, {}));
   c = small_config(), c.layers.clear();
   REFUSED("no layers", build_decoder(c, weights, {}));
+  // With latent attention only a part of each head is for the rope.
+  c = parse_decoder_config(JsonDocument::parse(test::decoder_reference("deepseek_v2_lite").config, "c.json"));
+  c.ropes.at(0).rotated = c.head_dim + 2;
+  REFUSED(concat_text("a head has only ", c.mla.value().rope_dim), build_decoder(c, weights, {}));
 }
 
 TEST_CASE("misuse: decoders of gguf files") {

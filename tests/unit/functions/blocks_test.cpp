@@ -246,7 +246,7 @@ TEST_CASE("nn::axial_rope2d turns the halves of a head by column and row") {
   const auto said = [&](nn::AxialRope2d f) { return error_text([&] { nn::axial_rope2d(in, f); }); };
   CHECK(contains(said({3, 2, 6, 2, 100, 2}), "head_dim must be a multiple of 4"));
   CHECK(contains(said({3, 2, 8, 2, -1, 2}), "theta must be a finite number above 0"));
-  CHECK(contains(said({3, 3, 8, 2, 100, 2}), "for 3 x 3 places"));
+  CHECK(contains(said({3, 3, 8, 2, 100, 2}), "for a grid of 3 x 3"));
   CHECK(contains(said({3, 0, 8, 2, 100, 2}), "in [1, 2^20]"));
 }
 

@@ -254,7 +254,7 @@ TEST_CASE("recurrences: what is wrong is said") {
   CHECK(contains(infer_error(op, {f32({3, 5}), good[1], good[2]}), "x must be [S, B, I], got [3, 5] f32"));
   CHECK(contains(infer_error(op, {good[0], f32({1, 8, 4}), good[2]}), "w must be [1, 8, 5]"));
   CHECK(contains(infer_error(op, {good[0], good[1], f32({1, 7, 2})}), "r must be [1, 8, 2]"));
-  CHECK(contains(infer_error(op, {good[0], good[1], Shape({1, 8, 2}, DType::F64)}), "r must be f32 as x"));
+  CHECK(contains(infer_error(op, {good[0], good[1], Shape({1, 8, 2}, DType::F64)}), "r must be f32 like x"));
   CHECK(contains(infer_error(op, {Shape({3, 2, 5}, DType::I32), good[1], good[2]}), "x must be float"));
   op.activations = {ActivationKind::Tanh, ActivationKind::Tanh};
   CHECK(contains(infer_error(op, good), "needs 3 activations for each of 1 directions"));

@@ -112,8 +112,8 @@ constexpr bool few_spread(std::int64_t depth, std::int64_t multiple) {
 constexpr bool takes_few(std::int64_t depth, std::int64_t multiple, bool features_last) {
   return features_last ? few_spread(depth, multiple) : multiple <= 8 && depth <= 8;
 }
-/// A chunk computes some lines of the result: of all features where features are contiguous in x and y, else of some
-/// features.
+/// How a depthwise convolution is split into chunks of lines. With `features_last` (features are contiguous in x and y)
+/// a chunk computes all features, else `features_per_chunk` of them.
 struct DepthwisePlan {
   bool features_last = true;
   std::int64_t lines = 0, lines_per_chunk = 1, line_chunks = 1;  // features_last: lines of the whole batch; else of a

@@ -270,8 +270,8 @@ bool lower_conv_bf16(LowerContext& c) {
   if (features < 32 || depth < 32) return false;
   for (const ConvAxis& a : g.space)
     if (a.lhs_dilation != 1) return false;  // most of the columns would be zeros
-  // Where features are not contiguous, each step of k is copied line by line, which takes as long as the matmul of
-  // short lines.
+  // If the features are not contiguous, each step of k is copied line by line. With short lines the copy takes as long
+  // as the matmul.
   constexpr i64 kShortLine = 14;
   if (x.stride(static_cast<int>(g.x_feature)) != 1 &&
       (g.space.empty() || y.dim(static_cast<int>(g.space.back().y)) < kShortLine))

@@ -14,7 +14,7 @@ namespace rlx::cpu {
 namespace {
 
 constexpr std::int64_t kSpreadBlock = 256;   // elements per block when an operand is not contiguous
-constexpr std::int64_t kDirectBlock = 4096;  // when all are
+constexpr std::int64_t kDirectBlock = 4096;  // when all operands are contiguous
 
 struct TypedStep {
   RowIterator<4> walk;  // three operands, the result

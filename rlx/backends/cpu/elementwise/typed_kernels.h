@@ -18,8 +18,8 @@ struct TypedKernels {
   TypedFn (*unary)(ActivationKind fn, DType t);
   TypedFn (*binary)(BinaryKind fn, DType t);
   TypedFn (*compare)(CompareKind fn, DType t);    // Eq, Ne, Lt, Le: results are bytes, 0 or 1
-  TypedFn (*magnitude)(CompareKind fn, DType t);  // compares |a| with infinity, for floats: Lt and Eq
-  TypedFn (*choose)(int bytes);                   // a has bytes; b and c have elements of `bytes` bytes
+  TypedFn (*magnitude)(CompareKind fn, DType t);  // Lt: |a| < infinity; Eq: |a| == infinity; for floats
+  TypedFn (*choose)(int bytes);                   // select: a is Bool; b and c have elements of `bytes` bytes
   TypedFn (*cast)(DType from, DType to);
 };
 const TypedKernels& typed_kernels(Isa isa);

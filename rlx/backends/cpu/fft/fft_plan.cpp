@@ -46,7 +46,7 @@ std::vector<std::int32_t> radices_of(std::int64_t n) {
   std::vector<std::int32_t> out;
   int twos = 0;
   while (n % 2 == 0) n /= 2, ++twos;
-  // Passes of radix 8, as long as the rest does not need a pass of 2 where one of 4 would do.
+  // Radix 8, unless that would leave a pass of radix 2: 16 is 4 x 4, not 8 x 2.
   while (twos > 4 || twos == 3) out.push_back(8), twos -= 3;
   while (twos >= 2) out.push_back(4), twos -= 2;
   if (twos > 0) out.push_back(2);

@@ -17,8 +17,8 @@ struct BlockArgs {
 template <class A>
 using BlockFn = void (*)(const A* a, const A* b, const A* c, A* out, int n, const BlockArgs& args);
 
-/// The function of `op` on values of dtype `t` held as A (double, int64, uint64 or complex<double>); null when there is
-/// none.
+/// The block function of `op` for dtype `t`, computed in A (double, int64, uint64 or complex<double>); null when there
+/// is none.
 template <class A>
 BlockFn<A> activation_block(const ops::Activation& op, DType t);
 

@@ -48,7 +48,7 @@ const char* gather_refuses(const Graph& g, NodeId id) {
 }
 bool gather_reads_strided(const Graph&, NodeId, int operand) { return operand > 0; }
 
-// Gathers rows of a table that is packed B of a matmul: columns of its matrix [inner, extent].
+// Gathers rows of a table that a matmul reads as packed B tiles. A row of the table is a column of B [inner, extent].
 struct PanelGather {
   Indices indices;
   Panels panels;

@@ -116,7 +116,7 @@ void view_or_copy(LowerContext& c, const View& x, std::int64_t element, const st
 void lower_reshape(LowerContext& c) {
   const View x = c.in(0), y = c.out();
   if (y.elements() == 0) return;
-  // No kernel here writes over its operand: at the same place, y is x with other dims.
+  // The copy kernels do not work in place. So if y has the address of x, it is a view of x, and nothing is copied.
   if (y.where->place == x.where->place && y.where->index == x.where->index && y.where->offset == x.where->offset)
     return;
   check(y.dense(), "the result of a reshape is not row-major");

@@ -1,4 +1,4 @@
-// Scatter kernels. They apply updates in the dtype in which the update is computed.
+// Scatter kernels. They combine updates in `Updates::dtype`.
 #pragma once
 
 #include <cstdint>

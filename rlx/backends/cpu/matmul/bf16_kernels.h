@@ -22,8 +22,8 @@ constexpr std::int64_t padded_bf16(std::int64_t k) { return (k + kBf16Group - 1)
 constexpr std::int64_t bf16_panel_bytes(std::int64_t k) { return padded_bf16(k) * kBf16Lanes * 2; }
 
 /// C[M, N] = epilogue(bf16(A[M, K]) * B). Rows of A are `lda` floats apart; the elements of a row are contiguous. The
-/// sum of an element is one chain over k, the same for every M and every plan. The processor defines the order in the
-/// chain. The processor flushes subnormal numbers of A, B and the sums to zero, unless `row_least` is given.
+/// order in which an element is summed over k is that of the processor's instructions, the same for every M and every
+/// plan. The processor flushes subnormal numbers of A, B and the sums to zero, unless `row_least` is given.
 struct Bf16Gemm {
   std::int64_t m = 0, n = 0, k = 0;
   const float* a = nullptr;
@@ -35,13 +35,13 @@ struct Bf16Gemm {
   GemmEpilogue epilogue;
   std::uint16_t* halves = nullptr;  // C in BF16 instead of `c`, without an epilogue
   // The least exponent (base 2, bias 127) of the nonzero elements of each row of A and each column of B; kBf16Subnormal
-  // where one is subnormal; 16 extra entries at the end. Where subnormal numbers may occur in the chain of an element,
-  // it is computed as multiply-adds in the order of k.
+  // where one is subnormal; 16 extra entries at the end. Elements of C whose partial sums may be subnormal are computed
+  // as multiply-adds in the order of k instead.
   const std::int16_t *row_least = nullptr, *column_least = nullptr;
 };
 inline constexpr std::int16_t kBf16Subnormal = -1000;
 /// bf16 numbers have 8 significant bits, so all products of two numbers with such exponents are multiples of 2^(sum -
-/// 268), and so are rounded sums of them. From this sum of exponents on, none is subnormal.
+/// 268), and so are rounded sums of them. If the sum of exponents is at least kBf16LeastSum, none of them is subnormal.
 inline constexpr int kBf16LeastSum = 268 - 126;
 
 /// The instructions that are used.

@@ -24,10 +24,10 @@ struct GroupMatmuls {
   const KernelTable* kernels = nullptr;
   const Scratch* scratch = nullptr;
   std::int64_t k = 0, n = 0, columns = 1, column_chunks = 1;  // columns of a chunk
-  const float* a = nullptr;                                   // sorted rows: [M, K]; for sums [K, M]
-  const float* b = nullptr;                                   // w; for sums the sorted y [M, N]
+  const float* a = nullptr;                                   // sorted rows [M, K]; run_sums: [K, M]
+  const float* b = nullptr;                                   // w; run_sums: sorted rows [M, N]
   std::int64_t b_group = 0, b_k = 0, b_n = 1;
-  float* c = nullptr;  // [M, N] in the order of groups; for sums the result [E, K, N]
+  float* c = nullptr;  // [M, N] in the order of groups; run_sums: the result [E, K, N]
 };
 GemmStridedF32 column_part(const GroupMatmuls& s, std::int64_t part) {
   GemmStridedF32 gemm;
@@ -269,7 +269,7 @@ const char* packed_groups_refuse(const Graph& g, NodeId id, bool interleaved) {
   const PackedLayout& layout = packed_layout_of(g, g.node(id).inputs[1]);
   if (interleaved ? !interleaved_panels_of(layout) : !panels_of(layout))
     return interleaved ? "its weights are not in the interleaved block-quantized layout"
-                  : "its weights are not packed B tiles";
+                       : "its weights are not packed B tiles";
   return refuse_unless(in_dtype(g, id, 0) == DType::F32, "its operands and results are not all f32");
 }
 const char* interleaved_refuses_groups(const Graph& g, NodeId id) { return packed_groups_refuse(g, id, true); }

@@ -22,9 +22,9 @@ struct Panels {
 PackedLayout packed_b_layout(const KernelTable& kernels, const ConstantMatrix& m);
 /// The bf16 pair (VNNI) layout, where the machine multiplies bf16 and the allowed precision loss includes rounding x.
 std::optional<PackedLayout> bf16_pair_layout(const KernelTable& kernels, const ConstantMatrix& m);
-/// The panels that `form` describes; nullopt for other packed layouts.
+/// The panels that `layout` describes; nullopt for other packed layouts.
 std::optional<Panels> panels_of(const PackedLayout& layout);
-/// True when these kernels read `form` as one or several matrices [k, n], including bf16 pairs.
+/// True when these kernels read `layout` as one or several matrices [k, n], including bf16 pairs.
 bool reads_packed_b(const KernelTable& kernels, const PackedLayout& layout, std::int64_t k, std::int64_t n);
 
 /// Columns of `op`'s matrix that lie in one of its sources.

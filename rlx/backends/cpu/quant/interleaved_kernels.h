@@ -149,7 +149,7 @@ struct InterleavedKernels {
   /// Runs `iterations` of the fastest loop of int8 dot products on registers and returns the number of operations, to
   /// measure the peak.
   std::int64_t (*dot_peak)(std::int64_t iterations);
-  /// Rounds `row` [K] times `scale` as row `at` of `rows` of `codes`, which has `score_words` words per row.
+  /// Quantizes `row` [K] times `scale` to row `at` of the `rows` rows of `quants`, each of `score_words(k)` words.
   void (*round_score_row)(const float* row, float scale, std::int64_t k, std::int64_t at, std::int64_t rows,
                           std::int32_t* quants);
   void (*block_scores)(const BlockScores& scores);

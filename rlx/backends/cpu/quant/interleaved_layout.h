@@ -22,11 +22,11 @@ struct InterleavedPanels {
 /// The interleaved layout of `m` for these kernels; nullopt where the scheme has none. The weights lose nothing:
 /// `m.allowed_loss` applies to x.
 std::optional<PackedLayout> interleaved_layout(const KernelTable& kernels, const ConstantMatrix& m);
-/// The panels that `form` describes; nullopt for other packed layouts.
+/// The panels that `layout` describes; nullopt for other packed layouts.
 std::optional<InterleavedPanels> interleaved_panels_of(const PackedLayout& layout);
 /// The block scheme of these panels; Affine for other packed layouts.
 QuantScheme interleaved_scheme(const PackedLayout& layout);
-/// True when these kernels read `form` as one or several matrices [k, n].
+/// True when these kernels read `layout` as one or several matrices [k, n].
 bool reads_interleaved(const KernelTable& kernels, const PackedLayout& layout, std::int64_t k, std::int64_t n);
 
 /// Columns that a thread encodes at a time: whole panels, some 256 KB of them.

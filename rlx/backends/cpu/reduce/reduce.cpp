@@ -107,7 +107,7 @@ void add_reduce(LowerContext& c, ReduceStep& s) {
   s.finish = c.kernels().reduce_finish_f32;
   s.plan = c.kernels().reduce_plan_f32(s.reduce);
   if (s.plan.splits == 1 && s.plan.chunks > 0) {  // the sums of split reductions depend on their grain
-    // Wide parts of rows are read faster, if there are enough for all threads.
+    // Wide chunks are read faster, so the inner axis is split only until each thread has a chunk.
     constexpr std::int64_t kNarrow = 64;
     while (s.plan.chunks < c.threads() && s.plan.inner_per_chunk >= 2 * kNarrow) {
       s.plan.inner_per_chunk = (s.plan.inner_per_chunk / 2 + kNarrow - 1) / kNarrow * kNarrow;

@@ -18,8 +18,8 @@ template <class W>
 struct KeyLine {
   void (*loads)(const void* x, std::int64_t at, std::int64_t step, std::int64_t n, W* out) = nullptr;
   void (*stores)(const W* in, std::int64_t n, void* y, std::int64_t at, std::int64_t step) = nullptr;
-  DType half = DType::F32;                       // F16 or BF16 for lines of those as floats
-  const TypedReduceKernels* converts = nullptr;  // their conversions
+  DType half = DType::F32;                       // F16 or BF16: the stored dtype of keys that are sorted as floats
+  const TypedReduceKernels* converts = nullptr;  // conversions of `half`; null for other dtypes
 
   void load(const void* x, std::int64_t at, std::int64_t step, std::int64_t n, W* out) const {
     if constexpr (std::is_same_v<W, float>)

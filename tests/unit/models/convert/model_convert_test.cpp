@@ -532,7 +532,7 @@ TEST_CASE("convert: settings of families that a GGUF file cannot say are refused
   }
   SmallModel quantised;
   quantised.settings += R"(, "quantization_config": {"quant_method": "mxfp4"})";
-  CHECK(contains(conversion_error(quantised, "gpt_oss"), "weights quantised as \"mxfp4\" cannot be converted"));
+  CHECK(contains(conversion_error(quantised, "gpt_oss"), "weights quantized as \"mxfp4\" cannot be converted"));
 }
 
 TEST_CASE("convert: each fault has its message, and leaves no file") {
