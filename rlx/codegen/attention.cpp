@@ -14,7 +14,7 @@
 namespace rlx::codegen {
 namespace {
 
-constexpr int kThreads = 64;
+constexpr int kAttentionThreads = 64;
 constexpr std::int64_t kKeysOfPart = 256, kMaxHeadDim = 256;
 constexpr const char *kMinusInf = "f32_of(0xff800000u)", *kInf = "f32_of(0x7f800000u)", *kNan = "f32_of(0x7fc00000u)";
 
@@ -170,7 +170,7 @@ std::string end_row(KernelBuilder& k, const Attention& a, const Heads& y, int co
 // The tile: `rows` query rows by `keys` keys, and `own_rows` rows per thread in the matmul with v.
 struct Tile {
   int rows, keys, own_rows;
-  int across() const { return kThreads / (rows / own_rows); }  // threads along the columns of v
+  int across() const { return kAttentionThreads / (rows / own_rows); }  // threads along the columns of v
 };
 
 // Adds the kernel that loops over the keys. It stores in `parts` [B, KV, parts, rows, vectors, 4] where given.
@@ -178,11 +178,12 @@ void write_walk(const Attention& a, const Tile& t, const Dim& count, const std::
                 const Ref& result) {
   NodeKernels& node = a.node;
   KernelBuilder k(node, concat_text(t.rows == 4 ? "attention_few_" : "attention_", dtype_name(node.out().dtype)),
-                  kThreads);
+                  kAttentionThreads);
   const Heads q(node, node.in(0), a.op.layout, a.op.head_dim), key(node, node.in(1), a.op.layout, a.op.head_dim),
       v(node, node.in(2), a.op.layout, a.v_depth), y(node, result, a.op.layout, a.v_depth);
   const int vectors = static_cast<int>((a.v_depth + 3) / 4), mine = (vectors + t.across() - 1) / t.across();
-  const int quads = t.rows / 4, lanes = kThreads / quads, own_keys = t.keys / lanes, share = kThreads / t.rows;
+  const int quads = t.rows / 4, lanes = kAttentionThreads / quads, own_keys = t.keys / lanes,
+            share = kAttentionThreads / t.rows;
   const Dim tiles = floordiv(a.rows + Dim(t.rows - 1), Dim(t.rows));
   define_score(k, a);
   k.use("exp_f32");
@@ -317,7 +318,7 @@ void write_walk(const Attention& a, const Tile& t, const Dim& count, const std::
 // Adds the kernel that merges the parts of each row, in order.
 void write_merge(const Attention& a, const Dim& count, const Ref& parts, const Ref& result) {
   NodeKernels& node = a.node;
-  KernelBuilder k(node, "attention_merge", kThreads);
+  KernelBuilder k(node, "attention_merge", kAttentionThreads);
   for (const char* helper : {"f32_of", "exp_f32"}) k.use(helper);
   k.global(kShift);
   const Heads y(node, result, a.op.layout, a.v_depth);

@@ -10,7 +10,7 @@ namespace rlx::codegen {
 namespace {
 
 constexpr std::int64_t kBlock = 1024;  // pairs that a workgroup sorts in shared memory, 8 KiB
-constexpr int kThreads = 256;
+constexpr int kSortThreads = 256;
 static_assert(kFewOfBlocks <= kBlock / 4, "levels of blocks shrink");
 
 std::int64_t power_of_two(std::int64_t n) {
@@ -47,7 +47,7 @@ std::string sort_block(std::int64_t pairs, std::int64_t row, bool alternate) {
   const std::string number = alternate ? "(begin + low)" : concat_text("(low & ", row - 1, "u)");
   return concat_text("for (var size = 2u; size <= ", row, "u; size = size << 1u) {\n",
                      "for (var half = size >> 1u; half > 0u; half = half >> 1u) {\n", "for (var t = LOCAL; t < ",
-                     pairs / 2, "u; t = t + ", kThreads, "u) {\n",
+                     pairs / 2, "u; t = t + ", kSortThreads, "u) {\n",
                      "let low = ((t & ~(half - 1u)) << 1u) | (t & (half - 1u));\n", "swap_pair(low, low | half, (",
                      number, " & size) == 0u);\n}\nworkgroupBarrier();\n}\n}\n");
 }
@@ -80,11 +80,11 @@ SortedRows keep_of_blocks(NodeKernels& node, const Dim& rows, const Dim& n, std:
   const std::int64_t packed = one ? std::max<std::int64_t>(1, 512 / row) : 1;  // rows per workgroup
   const Dim blocks = one ? Dim(1) : floordiv(n + Dim(kBlock - 1), Dim(kBlock));
   const SortedRows to = make_rows(node, rows, blocks * Dim(keep));
-  KernelBuilder k(node, "sort", kThreads);
+  KernelBuilder k(node, "sort", kSortThreads);
   declare_block(k, row * packed);
   const std::string count = k.size(Size(n)), all = k.size(Size(rows));
   const std::string load = source.load(k, count, "t");
-  k << concat_text("for (var t = LOCAL; t < ", row * packed, "u; t = t + ", kThreads, "u) {\n");
+  k << concat_text("for (var t = LOCAL; t < ", row * packed, "u; t = t + ", kSortThreads, "u) {\n");
   if (one)
     k << concat_text("let row = min(GROUP * ", packed, "u + t / ", row, "u, ", all, " - 1u);\nlet j = t & ", row - 1,
                      "u;\n");
@@ -92,7 +92,7 @@ SortedRows keep_of_blocks(NodeKernels& node, const Dim& rows, const Dim& n, std:
     k << "let row = GROUP / " << k.size(Size(blocks)) << ";\nlet j = GROUP % " << k.size(Size(blocks))
       << concat_text(" * ", kBlock, "u + t;\n");
   k << load << "}\nworkgroupBarrier();\n" << sort_block(row * packed, row, false);
-  k << concat_text("for (var t = LOCAL; t < ", keep * packed, "u; t = t + ", kThreads, "u) {\n");
+  k << concat_text("for (var t = LOCAL; t < ", keep * packed, "u; t = t + ", kSortThreads, "u) {\n");
   if (one)
     k << concat_text("let row = GROUP * ", packed, "u + t / ", keep, "u;\nif (row < ", all,
                      ") {\nlet from_place = t / ", keep, "u * ", row, "u + t % ", keep, "u;\nlet to = row * ", keep,
@@ -108,15 +108,15 @@ SortedRows keep_of_blocks(NodeKernels& node, const Dim& rows, const Dim& n, std:
 // Sorts the blocks of a long row, alternately ascending and descending.
 void sort_long_blocks(NodeKernels& node, const Dim& rows, const Dim& n, const KeyText& key, const SortedRows& to,
                       std::int64_t blocks) {
-  KernelBuilder k(node, "sort_blocks", kThreads);
+  KernelBuilder k(node, "sort_blocks", kSortThreads);
   declare_block(k, kBlock);
   const Source source{&key, nullptr};
   const std::string load = source.load(k, k.size(Size(n)), "t");
   k << concat_text("let row = GROUP / ", blocks, "u;\nlet begin = GROUP % ", blocks, "u * ", kBlock, "u;\n");
-  k << concat_text("for (var t = LOCAL; t < ", kBlock, "u; t = t + ", kThreads, "u) {\nlet j = begin + t;\n") << load
-    << "if (j >= " << k.size(Size(n)) << ") { places[t] = j; }\n}\nworkgroupBarrier();\n"
+  k << concat_text("for (var t = LOCAL; t < ", kBlock, "u; t = t + ", kSortThreads, "u) {\nlet j = begin + t;\n")
+    << load << "if (j >= " << k.size(Size(n)) << ") { places[t] = j; }\n}\nworkgroupBarrier();\n"
     << sort_block(kBlock, kBlock, true);
-  k << concat_text("for (var t = LOCAL; t < ", kBlock, "u; t = t + ", kThreads, "u) {\nlet to = GROUP * ", kBlock,
+  k << concat_text("for (var t = LOCAL; t < ", kBlock, "u; t = t + ", kSortThreads, "u) {\nlet to = GROUP * ", kBlock,
                    "u + t;\n")
     << k.store(to.keys, "to", "keys[t]") << k.store(to.places, "to", "places[t]") << "}\n";
   k.finish(rows * Dim(blocks));
@@ -125,7 +125,7 @@ void sort_long_blocks(NodeKernels& node, const Dim& rows, const Dim& n, const Ke
 // One merge step between pairs of different blocks.
 void merge_remote(NodeKernels& node, const Dim& rows, const SortedRows& data, std::int64_t padded, std::int64_t size,
                   std::int64_t half) {
-  KernelBuilder k(node, "merge_remote", kThreads);
+  KernelBuilder k(node, "merge_remote", kSortThreads);
   const std::string step = k.given(Size(half)), whole = k.given(Size(size));
   k << concat_text("let row = THREAD / ", padded / 2, "u;\nlet t = THREAD % ", padded / 2,
                    "u;\nif (row >= ", k.size(Size(rows)), ") { return; }\n")
@@ -142,16 +142,16 @@ void merge_remote(NodeKernels& node, const Dim& rows, const SortedRows& data, st
 
 // The merge steps between pairs of one block.
 void merge_near(NodeKernels& node, const Dim& rows, const SortedRows& data, std::int64_t blocks, std::int64_t size) {
-  KernelBuilder k(node, "merge_near", kThreads);
+  KernelBuilder k(node, "merge_near", kSortThreads);
   declare_block(k, kBlock);
   const std::string whole = k.given(Size(size));
-  const std::string each = concat_text("for (var t = LOCAL; t < ", kBlock, "u; t = t + ", kThreads,
+  const std::string each = concat_text("for (var t = LOCAL; t < ", kBlock, "u; t = t + ", kSortThreads,
                                        "u) {\nlet to = GROUP * ", kBlock, "u + t;\n");
   k << concat_text("let begin = GROUP % ", blocks, "u * ", kBlock, "u;\nlet up = (begin & ", whole, ") == 0u;\n")
     << each << "keys[t] = " << k.load(data.keys, "to") << ";\nplaces[t] = " << k.load(data.places, "to")
     << ";\n}\nworkgroupBarrier();\n"
     << concat_text("for (var half = ", kBlock / 2, "u; half > 0u; half = half >> 1u) {\nfor (var t = LOCAL; t < ",
-                   kBlock / 2, "u; t = t + ", kThreads, "u) {\n")
+                   kBlock / 2, "u; t = t + ", kSortThreads, "u) {\n")
     << "let low = ((t & ~(half - 1u)) << 1u) | (t & (half - 1u));\nswap_pair(low, low | half, up);\n}\n"
     << "workgroupBarrier();\n}\n"
     << each << k.store(data.keys, "to", "keys[t]") << k.store(data.places, "to", "places[t]") << "}\n";

@@ -18,7 +18,7 @@ struct PartName {
   std::string prefix;
   std::int64_t number = 0, count = 0;  // numbered from 1
 };
-constexpr std::size_t kDigits = 5;
+constexpr std::size_t kShardDigits = 5;
 
 std::optional<std::int64_t> digits(std::string_view text) {
   std::int64_t v = 0;
@@ -31,12 +31,13 @@ std::optional<std::int64_t> digits(std::string_view text) {
 
 std::optional<PartName> parse_part_name(std::string_view path) {
   constexpr std::string_view kOf = "-of-", kEnd = ".gguf";
-  constexpr std::size_t kTail = 1 + kDigits + kOf.size() + kDigits + kEnd.size();
+  constexpr std::size_t kTail = 1 + kShardDigits + kOf.size() + kShardDigits + kEnd.size();
   if (path.size() <= kTail) return std::nullopt;
   const std::string_view tail = path.substr(path.size() - kTail);
-  if (tail[0] != '-' || tail.substr(1 + kDigits, kOf.size()) != kOf || tail.substr(kTail - kEnd.size()) != kEnd)
+  if (tail[0] != '-' || tail.substr(1 + kShardDigits, kOf.size()) != kOf || tail.substr(kTail - kEnd.size()) != kEnd)
     return std::nullopt;
-  const auto number = digits(tail.substr(1, kDigits)), count = digits(tail.substr(1 + kDigits + kOf.size(), kDigits));
+  const auto number = digits(tail.substr(1, kShardDigits)),
+             count = digits(tail.substr(1 + kShardDigits + kOf.size(), kShardDigits));
   if (!number || !count) return std::nullopt;
   return PartName{std::string(path.substr(0, path.size() - kTail)), *number, *count};
 }
@@ -44,7 +45,7 @@ std::optional<PartName> parse_part_name(std::string_view path) {
 std::string part_path(const PartName& name, std::int64_t number) {
   const auto padded = [](std::int64_t v) {
     std::string text = std::to_string(v);
-    return std::string(kDigits - std::min(kDigits, text.size()), '0') + text;
+    return std::string(kShardDigits - std::min(kShardDigits, text.size()), '0') + text;
   };
   return concat_text(name.prefix, "-", padded(number), "-of-", padded(name.count), ".gguf");
 }

@@ -16,7 +16,7 @@ using Axes = std::vector<std::int64_t>;
 bool contains(const Axes& axes, std::int64_t axis) { return std::find(axes.begin(), axes.end(), axis) != axes.end(); }
 
 // One side of a matmul: the operand, and its contracted and batch axes.
-struct Side {
+struct DotSide {
   Expr x;
   Axes contract, batch;
 
@@ -29,7 +29,7 @@ struct Side {
 };
 
 struct Dot {
-  Side lhs, rhs;
+  DotSide lhs, rhs;
   std::optional<DType> out{};
 };
 
@@ -38,10 +38,10 @@ ops::DotGeneral dims_of(const Dot& d) { return {d.lhs.contract, d.rhs.contract, 
 const Node& producer(const Expr& e) { return e.graph().node(e.value().node); }
 
 // The side without its transpose, if the order of its free axes (which is the order of the result) does not change.
-std::optional<Side> without_transpose(const Side& s) {
+std::optional<DotSide> without_transpose(const DotSide& s) {
   const auto* t = producer(s.x).op.get_if<ops::Transpose>();
   if (!t) return std::nullopt;
-  Side out{s.x.graph().expr(producer(s.x).inputs[0]), {}, {}};
+  DotSide out{s.x.graph().expr(producer(s.x).inputs[0]), {}, {}};
   auto moved = [&](std::int64_t axis) { return t->perm[static_cast<std::size_t>(axis)]; };
   for (std::int64_t a : s.contract) out.contract.push_back(moved(a));
   for (std::int64_t a : s.batch) out.batch.push_back(moved(a));
@@ -56,7 +56,7 @@ std::optional<Side> without_transpose(const Side& s) {
 // Removes an expand of rhs over batch axes of lhs. These become free axes of lhs, and rhs is read once. Legal when the
 // result keeps its order: the dropped axes are the last batch axes, in the order of lhs, before every free axis of lhs.
 std::optional<Dot> without_expand(const Dot& d) {
-  const Side& rhs = d.rhs;
+  const DotSide& rhs = d.rhs;
   if (producer(rhs.x).kind() != OpKind::Expand) return std::nullopt;
   Expr source = rhs.x.graph().expr(producer(rhs.x).inputs[0]);
   const int grown = rhs.x.rank() - source.rank();
@@ -90,7 +90,7 @@ std::optional<Dot> without_expand(const Dot& d) {
   }
   Dot out = d;
   out.lhs.batch.resize(kept);
-  out.rhs = Side{source.shape().dims() == dims ? source : source.graph().reshape(source, dims), {}, {}};
+  out.rhs = DotSide{source.shape().dims() == dims ? source : source.graph().reshape(source, dims), {}, {}};
   for (std::int64_t a : rhs.contract) out.rhs.contract.push_back(position[static_cast<std::size_t>(a)]);
   for (std::size_t i = 0; i < kept; ++i) out.rhs.batch.push_back(position[static_cast<std::size_t>(rhs.batch[i])]);
   return out;
@@ -108,9 +108,9 @@ Dot absorbed(Graph& g, Dot d) {
   while (true) {
     if (std::optional<Dot> wide = without_expand(d))
       d = std::move(*wide);
-    else if (std::optional<Side> rhs = without_transpose(d.rhs))
+    else if (std::optional<DotSide> rhs = without_transpose(d.rhs))
       d.rhs = std::move(*rhs);
-    else if (std::optional<Side> lhs = is_row_by_weight(g, d) ? std::nullopt : without_transpose(d.lhs))
+    else if (std::optional<DotSide> lhs = is_row_by_weight(g, d) ? std::nullopt : without_transpose(d.lhs))
       d.lhs = std::move(*lhs);
     else
       return d;

@@ -32,7 +32,7 @@ struct Step {
 };
 
 // Why a step cannot be added.
-struct Stop {
+struct StepRefusal {
   MissReason reason;
   std::string detail;
   std::string_view pattern = {};  // empty: the pattern of the chain so far
@@ -75,7 +75,7 @@ class Chain {
   }
 
   void run() {
-    std::optional<Stop> stop;
+    std::optional<StepRefusal> stop;
     while (steps_.size() < kMaxSteps) {
       std::optional<Step> step = next(stop);
       if (!step) break;
@@ -120,7 +120,7 @@ class Chain {
       default: return {};
     }
   }
-  Stop refused(const Step& s, const char* why) const {
+  StepRefusal refused(const Step& s, const char* why) const {
     if (s.other == Other::None)
       return {
           MissReason::UnsupportedEpilogueActivation,
@@ -130,7 +130,7 @@ class Chain {
   }
 
   // The step of the op that reads the tip in `use`. Sets `stop` when the op began to match.
-  std::optional<Step> step_of(const UseIndex::Use& use, std::optional<Stop>& stop) const {
+  std::optional<Step> step_of(const UseIndex::Use& use, std::optional<StepRefusal>& stop) const {
     const Node& n = g_.node(use.user);
     if (n.kind() == OpKind::Activation) return Step{n.op, Other::None, {}, false, 0, true, Value(use.user)};
     const auto* b = n.op.get_if<ops::Binary>();
@@ -141,8 +141,8 @@ class Chain {
     Step s{n.op, Other::Full, other, false, 0, use.operand == 0, Value(use.user)};
     std::optional<double> constant = is_float(acc.dtype()) ? constant_scalar(g_, other) : std::nullopt;
     if (!(n.shape().dims() == acc.dims())) {
-      stop = Stop{shape.rank() <= 1 ? MissReason::BiasLength : MissReason::ShapeMismatch,
-                  concat_text(other, " ", shape, " broadcasts the ", root_name(), " ", acc, " to ", n.shape())};
+      stop = StepRefusal{shape.rank() <= 1 ? MissReason::BiasLength : MissReason::ShapeMismatch,
+                         concat_text(other, " ", shape, " broadcasts the ", root_name(), " ", acc, " to ", n.shape())};
       return std::nullopt;
     }
     if (constant)
@@ -152,33 +152,34 @@ class Chain {
     else if (is_vector(shape, acc, axis_))
       s.other = is_one(shape, acc, axis_) ? Other::Scalar : Other::Vector;
     else {
-      stop =
-          Stop{MissReason::BiasRankTooHigh, concat_text(other, " is ", shape, ", not a vector [", acc.dim(axis_), "]")};
+      stop = StepRefusal{MissReason::BiasRankTooHigh,
+                         concat_text(other, " is ", shape, ", not a vector [", acc.dim(axis_), "]")};
       return std::nullopt;
     }
     if (!takes(b->fn, s.other, s.accumulator_first)) {
-      stop = Stop{MissReason::NonAddBiasConsumer,
-                  concat_text("the ", root_name(), " is read by ", node_text(g_, use.user))};
+      stop = StepRefusal{MissReason::NonAddBiasConsumer,
+                         concat_text("the ", root_name(), " is read by ", node_text(g_, use.user))};
       return std::nullopt;
     }
     return s;
   }
 
-  std::optional<Step> next(std::optional<Stop>& stop) const {
+  std::optional<Step> next(std::optional<StepRefusal>& stop) const {
     std::span<const UseIndex::Use> uses = r_.uses().uses(tip_);
     if (uses.empty() || g_.shape(tip_).rank() == 0) return std::nullopt;
     if (r_.uses().is_output(tip_)) {
-      std::optional<Stop> ignored;
+      std::optional<StepRefusal> ignored;
       if (uses.size() == 1 && step_of(uses[0], ignored))
-        stop = Stop{MissReason::IsOutput, concat_text(tip_, " is an output of the graph")};
+        stop = StepRefusal{MissReason::IsOutput, concat_text(tip_, " is an output of the graph")};
       return std::nullopt;
     }
     if (uses.size() > 1) {
-      std::optional<Stop> ignored;
+      std::optional<StepRefusal> ignored;
       for (const UseIndex::Use& u : uses) {
         if (!step_of(u, ignored)) continue;
-        stop = Stop{MissReason::MultiConsumer, concat_text(tip_, " has ", uses.size(), " readers: ", uses[0].user, ", ",
-                                                           uses[1].user, uses.size() > 2 ? ", .." : "")};
+        stop =
+            StepRefusal{MissReason::MultiConsumer, concat_text(tip_, " has ", uses.size(), " readers: ", uses[0].user,
+                                                               ", ", uses[1].user, uses.size() > 2 ? ", .." : "")};
         break;
       }
       return std::nullopt;

@@ -19,7 +19,7 @@ using Axes = std::vector<std::int64_t>;
 constexpr std::string_view kAttentionPattern = "attention";
 
 // An operand, and the axis order that makes it [batch.., S, D].
-struct Side {
+struct PermutedOperand {
   Value x;
   Axes perm;
 };
@@ -39,7 +39,7 @@ std::int64_t free_axis(int rank, const Axes& contract, const Axes& batch) {
 }
 
 // The side with the transposes before it absorbed.
-Side through_transposes(const Graph& g, Side s) {
+PermutedOperand through_transposes(const Graph& g, PermutedOperand s) {
   while (const auto* t = g.node(s.x.node).op.get_if<ops::Transpose>()) {
     for (std::int64_t& a : s.perm) a = t->perm[static_cast<std::size_t>(a)];
     s.x = g.node(s.x.node).inputs[0];
@@ -108,9 +108,9 @@ class Attention {
       batch.push_back(depth);
       return through_transposes(g_, {x, std::move(batch)});
     };
-    const Side sides[3] = {side(q, flat ? q_ones : first.lhs_batch, q_free, first.lhs_contract[0]),
-                           side(k, first.rhs_batch, k_free, first.rhs_contract[0]),
-                           side(v, second.rhs_batch, second.rhs_contract[0], v_free)};
+    const PermutedOperand sides[3] = {side(q, flat ? q_ones : first.lhs_batch, q_free, first.lhs_contract[0]),
+                                      side(k, first.rhs_batch, k_free, first.rhs_contract[0]),
+                                      side(v, second.rhs_batch, second.rhs_contract[0], v_free)};
     const Dim depth = g_.shape(q).dim(static_cast<int>(first.lhs_contract[0]));
     const Dim heads = num_batch == 2 ? g_.shape(q).dim(static_cast<int>(first.lhs_batch[1])) : Dim(1);
     const Dim v_depth = g_.shape(v).dim(static_cast<int>(v_free));
@@ -134,7 +134,7 @@ class Attention {
     op.layout = num_batch == 2 && !rows_first && !in_batch ? HeadLayout::HeadsFirst : HeadLayout::Merged;
     auto joined = [&](Expr x) { return stage.reshape(x, {x.dim(0) * x.dim(1), x.dim(2), x.dim(3)}); };  // [B * H, S, D]
     std::vector<Value> operands;
-    for (const Side& s : sides) {
+    for (const PermutedOperand& s : sides) {
       Expr x = r_.expr(s.x);
       if (rows_first)
         x = stage.reshape(x, {x.dim(0), x.dim(1), heads * x.dim(3)});

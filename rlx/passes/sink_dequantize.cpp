@@ -61,11 +61,11 @@ std::optional<Coded> coded(Graph& g, const Expr& x) {
 }
 
 // Why a move is not possible.
-struct Stop {
+struct MoveRefusal {
   MissReason reason;
   std::string detail;
 };
-using Moved = std::variant<Expr, Stop>;
+using Moved = std::variant<Expr, MoveRefusal>;
 
 class Sink {
  public:
@@ -73,12 +73,14 @@ class Sink {
 
   Moved gather(Coded c, Expr indices) {
     const auto& op = n_.op.as<ops::Gather>();
-    if (op.axes.size() != 1) return Stop{MissReason::ShapeMismatch, "the gather indexes several axes"};
-    if (op.mode != IndexMode::Clamp) return Stop{MissReason::ShapeMismatch, "the gather fills elements out of range"};
+    if (op.axes.size() != 1) return MoveRefusal{MissReason::ShapeMismatch, "the gather indexes several axes"};
+    if (op.mode != IndexMode::Clamp)
+      return MoveRefusal{MissReason::ShapeMismatch, "the gather fills elements out of range"};
     const std::int64_t axis = op.axes[0];
     const int rank = c.codes.rank(), grown = indices.rank() - 1;
     if (c.in_blocks()) {
-      if (axis == rank - 1) return Stop{MissReason::ShapeMismatch, "the gather selects single elements of blocks"};
+      if (axis == rank - 1)
+        return MoveRefusal{MissReason::ShapeMismatch, "the gather selects single elements of blocks"};
       c.op.dims = n_.shape().dims();
     } else if (c.per_index() && *c.op.axis == axis) {
       // With one scale per index, the scales are gathered too, as a list.
@@ -90,12 +92,12 @@ class Sink {
       c.move_scales([&](Expr s) { return g_.gather(s, indices, 0); });
     } else if (c.op.axis) {
       if (c.op.block > 1 && *c.op.axis == axis)
-        return Stop{MissReason::ShapeMismatch,
-                    concat_text("the scales have blocks of ", c.op.block, " along the gathered axis ", axis)};
+        return MoveRefusal{MissReason::ShapeMismatch,
+                           concat_text("the scales have blocks of ", c.op.block, " along the gathered axis ", axis)};
       if (c.op.block > 0) c.move_scales([&](Expr s) { return g_.gather(s, indices, axis); });
       if (*c.op.axis > axis) *c.op.axis += grown;
       if (*c.op.axis == axis && c.op.block == 1 && grown != 0)
-        return Stop{MissReason::ShapeMismatch, "the scales are along the gathered axis"};
+        return MoveRefusal{MissReason::ShapeMismatch, "the scales are along the gathered axis"};
     }
     c.codes = g_.gather(c.codes, indices, axis);
     Expr y = c.decode(g_);
@@ -113,7 +115,7 @@ class Sink {
       const BlockLayout& l = block_layout(c.op.scheme);
       const Dims& x = c.op.dims;
       if (!whole_blocks(starts.back(), limits.back(), op.strides.back(), x.back(), l.elements))
-        return Stop{MissReason::ShapeMismatch, concat_text("the slice splits blocks of ", l.elements)};
+        return MoveRefusal{MissReason::ShapeMismatch, concat_text("the slice splits blocks of ", l.elements)};
       starts.back() = Dim(starts.back().value() / l.elements * l.bytes);
       limits.back() = Dim(limits.back().value() / l.elements * l.bytes);
       c.codes = cut(c.codes, starts, limits);
@@ -129,7 +131,7 @@ class Sink {
       const Dim& extent = c.codes.dim(static_cast<int>(a));
       const bool all = starts[a].is_static(0) && limits[a] == extent && op.strides[a] == 1;
       if (!all && block > 1 && !whole_blocks(starts[a], limits[a], op.strides[a], extent, block))
-        return Stop{MissReason::ShapeMismatch, concat_text("the slice splits blocks of ", block)};
+        return MoveRefusal{MissReason::ShapeMismatch, concat_text("the slice splits blocks of ", block)};
       Dims from = starts, to = limits;
       if (all) {
         if (c.scale) to[a] = c.scale->dim(static_cast<int>(a));
@@ -148,7 +150,7 @@ class Sink {
     const auto& perm = n_.op.as<ops::Transpose>().perm;
     if (c.in_blocks()) {
       if (perm.back() != static_cast<std::int64_t>(perm.size()) - 1)
-        return Stop{MissReason::AxisNotLast, "the transpose moves the axis of the blocks"};
+        return MoveRefusal{MissReason::AxisNotLast, "the transpose moves the axis of the blocks"};
       c.op.dims = n_.shape().dims();
     }
     if (c.op.axis) {
@@ -168,7 +170,7 @@ class Sink {
                          p.op.dtype == c.op.dtype && p.op.present == c.op.present &&
                          p.codes.dtype() == c.codes.dtype() && same(p.global_scale, c.global_scale) &&
                          (!p.scale || p.scale->dtype() == c.scale->dtype());
-      if (!alike) return Stop{MissReason::ShapeMismatch, "its operands are quantized in different ways"};
+      if (!alike) return MoveRefusal{MissReason::ShapeMismatch, "its operands are quantized in different ways"};
       same_scales = same_scales && same(p.scale, c.scale) && same(p.zero_point, c.zero_point);
     }
     const auto joined = [&](auto part_of, std::int64_t along) {
@@ -192,14 +194,15 @@ class Sink {
       if (*c.op.axis == axis)
         join_scales(0, as_is);
       else if (!same_scales)
-        return Stop{MissReason::ShapeMismatch,
-                    concat_text("scales along axis ", *c.op.axis,
-                                " differ between the operands, which are joined along axis ", axis)};
+        return MoveRefusal{MissReason::ShapeMismatch,
+                           concat_text("scales along axis ", *c.op.axis,
+                                       " differ between the operands, which are joined along axis ", axis)};
     } else {
       if (*c.op.axis == axis)
         for (std::size_t i = 0; i + 1 < parts.size(); ++i)
           if (const Dim& d = parts[i].codes.dim(static_cast<int>(axis)); !d.is_static() || d.value() % c.op.block != 0)
-            return Stop{MissReason::ShapeMismatch, concat_text("extent ", d, " ends inside a block of ", c.op.block)};
+            return MoveRefusal{MissReason::ShapeMismatch,
+                               concat_text("extent ", d, " ends inside a block of ", c.op.block)};
       join_scales(axis, as_is);
     }
     c.codes = joined([](const Coded& p) { return p.codes; }, axis);
@@ -247,14 +250,14 @@ std::optional<Graph> run_sink_dequantize(const Graph& g, const PassContext& cont
       continue;
     }
     // Decoding only a part is cheaper, unless another reader needs the whole decoded value anyway.
-    Moved moved = Stop{MissReason::MultiConsumer, {}};
+    Moved moved = MoveRefusal{MissReason::MultiConsumer, {}};
     std::string readers;
     if (!reads_part)
       for (Value v : n.inputs)
         if (!uses.single_use(v)) readers = concat_text(v, " has ", uses.use_count(v), " readers");
     Sink sink(r.graph(), n);
     if (!readers.empty())
-      moved = Stop{MissReason::MultiConsumer, readers};
+      moved = MoveRefusal{MissReason::MultiConsumer, readers};
     else if (kind == OpKind::Gather)
       moved = sink.gather(parts[0], operands[1]);
     else if (kind == OpKind::Slice)
@@ -263,7 +266,7 @@ std::optional<Graph> run_sink_dequantize(const Graph& g, const PassContext& cont
       moved = sink.transpose(parts[0]);
     else
       moved = sink.concat(parts);
-    if (const auto* stop = std::get_if<Stop>(&moved)) {
+    if (const auto* stop = std::get_if<MoveRefusal>(&moved)) {
       context.missed(kDequantizePattern, g, id, stop->reason, stop->detail);
       r.copy(id);
     } else {

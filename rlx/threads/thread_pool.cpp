@@ -98,8 +98,8 @@ int cgroup_cpus() {
     }
     return text;
   };
-  constexpr int kNone = 1 << 20;
-  int best = kNone;
+  constexpr int kNoQuota = 1 << 20;
+  int best = kNoQuota;
   const auto take = [&](double quota, double period) {
     if (quota > 0 && period > 0) {
       const double cpus = quota / period;

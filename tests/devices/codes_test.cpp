@@ -15,9 +15,6 @@
 namespace rlx {
 namespace {
 
-ops::DotGeneral plain() { return {{1}, {0}, {}, {}}; }
-ops::DotGeneral turned() { return {{1}, {1}, {}, {}}; }  // w [N, K]
-
 // A decoded table: the graph so far, its value, and the codes of blocks, whose scales have to be numbers.
 struct CodedTable {
   Graph g{"table"};
@@ -78,7 +75,7 @@ void expect_coded_product(const CodedTable& w, std::int64_t rows, bool is_turned
   Graph g(w.g);
   const Shape table = g.shape(w.decoded);
   const Expr x = g.input("x", Shape({rows, table.dim(is_turned ? 1 : 0)}, table.dtype()));
-  g.set_outputs({g.dot_general(x, g.expr(w.decoded), is_turned ? turned() : plain())});
+  g.set_outputs({g.dot_general(x, g.expr(w.decoded), is_turned ? test::matmul_nk() : test::matmul_kn())});
   test::expect_packed_layouts(g, kernel, w.codes, "dequantize");
 }
 
@@ -147,7 +144,7 @@ TEST_CASE("device: a table that is too large for a kernel once it is decoded is 
     op.scheme = QuantScheme::Q4_0, op.dims = {200000, 256};  // 195 MiB of numbers, 27 of codes; a binding has 128
     const Expr table = g.add(op, {g.input("codes", Shape({200000, 144}, DType::U8))});
     const Expr rows = g.gather(table, g.input("ids", Shape({3}, DType::I32)), 0);
-    g.set_outputs({sums ? g.sum(table, {1}) : g.dot_general(rows, table, turned())});
+    g.set_outputs({sums ? g.sum(table, {1}) : g.dot_general(rows, table, test::matmul_nk())});
     return test::host_part(Session(DeviceId{Device::WebGpu}).compile(std::move(g)));
   };
   if (test::test_device() != Device::WebGpu) return;  // the limit of others is their driver's

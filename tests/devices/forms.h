@@ -3,9 +3,14 @@
 
 #include <string>
 
+#include "rlx/ir/ops/linalg.h"
 #include "rlx/runtime/session.h"
 
 namespace rlx::test {
+
+/// Matmul of rows [M, K] with w [K, N], and with w [N, K].
+inline ops::DotGeneral matmul_kn() { return {{1}, {0}, {}, {}}; }
+inline ops::DotGeneral matmul_nk() { return {{1}, {1}, {}, {}}; }
 
 /// Values for the inputs of `g`: those of `known` by name, for the others whole numbers from -3 to 3 or of all bytes,
 /// or numbers around 0.

@@ -111,14 +111,14 @@ class Gpu {
   }
   /// Returns the object that f() makes. The library returns an object even for rejected calls; that object is released.
   template <class Object, class F>
-  Object make(std::string_view what, void (*release)(Object), F&& f) const {
+  Object make(std::string_view what, void (*free_object)(Object), F&& f) const {
     CallError error;
     require();
     const Object made = call(std::forward<F>(f), error);
     if (error.type == abi::ErrorType{}) return made;
     if (made) {
       const auto serial_lock = serial();
-      release(made);
+      free_object(made);
     }
     raise(error, what);
   }

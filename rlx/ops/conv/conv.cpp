@@ -81,7 +81,7 @@ Expr merge_axes(Expr x, std::int64_t axis) {
   dims.erase(dims.begin() + axis + 1);
   return x.graph().reshape(x, dims);
 }
-Expr move_axis(Expr x, std::int64_t from, std::int64_t to) {
+Expr with_axis_moved(Expr x, std::int64_t from, std::int64_t to) {
   if (from == to) return x;
   std::vector<std::int64_t> perm = identity_perm(x.rank());
   perm.erase(perm.begin() + from);
@@ -93,20 +93,20 @@ Expr move_axis(Expr x, std::int64_t from, std::int64_t to) {
 Expr move_groups(Expr x, std::int64_t from, std::int64_t to, std::int64_t groups) {
   if (groups == 1) return x;
   const Dim rest = *conv_part(x.dim(static_cast<int>(from)), groups);
-  return merge_axes(move_axis(split_axis(x, from, {Dim(groups), rest}), from, to), to);
+  return merge_axes(with_axis_moved(split_axis(x, from, {Dim(groups), rest}), from, to), to);
 }
 
 // Folds B of x [B, ..] into axis `axis` (counted without B), which is (outer, rest) and becomes (outer, B, rest).
 Expr fold_members(Expr x, std::int64_t axis, std::int64_t outer) {
   const Dim rest = *conv_part(x.dim(static_cast<int>(axis) + 1), outer);
   x = split_axis(x, axis + 1, {Dim(outer), rest});
-  x = move_axis(x, 0, axis + 1);  // [.., outer, B, rest, ..]
+  x = with_axis_moved(x, 0, axis + 1);  // [.., outer, B, rest, ..]
   return merge_axes(merge_axes(x, axis), axis);
 }
 // The inverse: axis `axis` of y is (outer, B, rest); the result is [B, .., (outer, rest), ..].
 Expr unfold_members(Expr y, std::int64_t axis, std::int64_t outer, const Dim& members, const Dim& whole) {
   y = split_axis(y, axis, {Dim(outer), members, *conv_part(whole, outer)});
-  y = move_axis(y, axis + 1, 0);
+  y = with_axis_moved(y, axis + 1, 0);
   return merge_axes(y, axis + 1);
 }
 

@@ -32,7 +32,7 @@ using rlx::test::kHigh;
 namespace {
 const Shape kPair({2}, DType::F32);
 constexpr auto kNoKind = static_cast<OpKind>(999);
-constexpr NodeId kFar{99};
+constexpr NodeId kFarNode{99};
 
 Graph small() {
   Graph g("small");
@@ -62,7 +62,7 @@ TEST_CASE("misuse: calibration records and maps of quantised values") {
   const Expr codes = g.param("w", Shape({2}, DType::I8));
   g.set_outputs({g.dequantize(codes, Operand(g.scalar(1.0F))), g.dequantize(codes, Operand(g.scalar(2.0F)))});
   const QuantMap map(g);
-  CHECK(map.find(Value(kFar)) == nullptr);
+  CHECK(map.find(Value(kFarNode)) == nullptr);
   CHECK(map.find(Value()) == nullptr);
   CHECK(map.find("") == nullptr);
   CHECK(map.find("w") == nullptr);  // two values would be "w"
@@ -105,7 +105,7 @@ TEST_CASE("misuse: values of graphs") {
   CHECK(x.belongs_to(*graph));
   CHECK(x == graph->expr(x));  // operator==
   CHECK(static_cast<Value>(x) == x.value());
-  REFUSED("graph 'short_lived' has no value", Expr(graph.get(), kFar));
+  REFUSED("graph 'short_lived' has no value", Expr(graph.get(), kFarNode));
   REFUSED("graph 'short_lived' has no value", x.result(1));
   REFUSED("axis 1", x.dim(1));
   auto dead = [](const Expr& e, const char* what) {
@@ -161,7 +161,7 @@ TEST_CASE("misuse: graphs") {
   Graph g("g"), other("other");
   const Expr x = g.input("x", kPair), foreign = other.input("q", kPair);
   g.state("s", Tensor::zeros(kPair));
-  for (const NodeId id : {kFar, NodeId()}) {
+  for (const NodeId id : {kFarNode, NodeId()}) {
     CHECK_FALSE(g.has(id));
     REFUSED("graph 'g' has no value", g.node(id));
     REFUSED("graph 'g' has no value", g.expr(id));
@@ -182,14 +182,14 @@ TEST_CASE("misuse: graphs") {
   REFUSED("belongs to graph 'other', not to 'g'", g.set_outputs(std::vector<Expr>{foreign}));
   REFUSED("belongs to graph 'other', not to 'g'", g.set_state("s", foreign));
   REFUSED("an empty Expr", g.set_state("s", Expr()));
-  REFUSED("graph 'g' has no value", g.set_state("s", Value(kFar)));
+  REFUSED("graph 'g' has no value", g.set_state("s", Value(kFarNode)));
   REFUSED("has no state 'x'", g.set_state("x", x));
   REFUSED("has no state ''", g.set_state("", x));
   REFUSED("its new value", g.set_state("s", g.input("long", Shape({3}, DType::F32))));
   REFUSED("is not an input, param or state", g.leaf_name(g.exp(x).value().node));
   REFUSED("takes (", g.add(ops::MatMul{}, {x}));
   CHECK(test::contains(test::error_text([&] {
-                         g.add_node(Node{ops::Activation{}, {Value(kFar)}, {kPair}, {}});
+                         g.add_node(Node{ops::Activation{}, {Value(kFarNode)}, {kPair}, {}});
                        }),
                        "a node may only use results of earlier nodes"));
   REFUSED("no result 3", g.node(NodeId{0}).shape(3));
@@ -214,7 +214,7 @@ TEST_CASE("misuse: graphs") {
   REFUSED("is declared already", dynamic.symbol("n", {0, 4}, length));
   REFUSED("takes its value from %0", dynamic.symbol("m", {0, 4}, dynamic.expr(Value(NodeId{0}))));
   REFUSED("an empty Expr", dynamic.symbol("m", {0, 4}, Expr()));
-  REFUSED("has no value", dynamic.set_symbol_source("m", kFar));
+  REFUSED("has no value", dynamic.set_symbol_source("m", kFarNode));
   REFUSED("is declared with bounds [2, 4], and again with bounds [2, 8]", dynamic.symbol("n", {2, 8}));
   REFUSED("is declared with bounds [2, 4], and again with bounds [2, 4] with divisor 2",
           dynamic.symbol("n", {2, 4, 2}));
@@ -262,7 +262,7 @@ TEST_CASE("misuse: numbered values") {
   const Graph g = small();
   const ValueSlots slots(g), none;
   const UseIndex uses(g);
-  for (const Value v : {Value(kFar), Value(), Value(NodeId{0}, 1)}) {
+  for (const Value v : {Value(kFarNode), Value(), Value(NodeId{0}, 1)}) {
     CHECK_FALSE(slots.knows(v));
     REFUSED("is not a value of the graph", slots(v));  // operator()
     REFUSED("is not a value of the graph", uses.uses(v));
@@ -273,11 +273,11 @@ TEST_CASE("misuse: numbered values") {
   CHECK(none.size() == 0);
   REFUSED("is not a value of the graph", none(Value(NodeId{0})));
   ValueMap map(g);
-  CHECK_FALSE(map(Value(kFar)).node.valid());  // operator()
+  CHECK_FALSE(map(Value(kFarNode)).node.valid());  // operator()
   CHECK_FALSE(map.has(Value()));
   CHECK_FALSE(ValueMap()(Value(NodeId{0})).node.valid());
   CHECK_FALSE(ValueMap::identity(g).then(ValueMap()).has(Value(NodeId{0})));
-  REFUSED("is not a value of the graph", map.set(Value(kFar), Value(NodeId{0})));
+  REFUSED("is not a value of the graph", map.set(Value(kFarNode), Value(NodeId{0})));
 }
 
 TEST_CASE("misuse: ops and their attributes") {
@@ -316,8 +316,8 @@ TEST_CASE("misuse: ops and their attributes") {
   REFUSED("999 is not a value of OpKind", set.remove(kNoKind));
   REFUSED("999 is not a value of OpKind", set.has(kNoKind));
   REFUSED("999 is not a value of OpKind", OpSet({kNoKind}));
-  REFUSED("has no value", OpSet::everything().refuses(small(), kFar));
-  REFUSED("has no value", OpSet::everything().claims(small(), kFar));
+  REFUSED("has no value", OpSet::everything().refuses(small(), kFarNode));
+  REFUSED("has no value", OpSet::everything().claims(small(), kFarNode));
 }
 
 TEST_CASE("misuse: operands by name") {
@@ -460,25 +460,25 @@ TEST_CASE("misuse: rewriting") {
   const Graph g = small();
   GraphRewriter r(g);
   auto refused = [](auto call) { CHECK_FALSE(test::error_text(call).empty()); };
-  refused([&] { (void)r.expr(Value(kFar)); });
-  refused([&] { (void)r.exprs({Value(kFar)}); });
-  refused([&] { (void)r.original(Value(kFar)); });
-  refused([&] { r.replace(Value(kFar), Value(NodeId{0})); });
+  refused([&] { (void)r.expr(Value(kFarNode)); });
+  refused([&] { (void)r.exprs({Value(kFarNode)}); });
+  refused([&] { (void)r.original(Value(kFarNode)); });
+  refused([&] { r.replace(Value(kFarNode), Value(NodeId{0})); });
   refused([&] { r.replace(Value(NodeId{0}), Expr()); });
   refused([&] { r.replace_node(NodeId{0}, {}); });
-  refused([&] { r.replace_node(kFar, {}); });
-  refused([&] { (void)r.is_replaced(kFar); });
-  CHECK_FALSE(r.is_replaced(Value(kFar)));
+  refused([&] { r.replace_node(kFarNode, {}); });
+  refused([&] { (void)r.is_replaced(kFarNode); });
+  CHECK_FALSE(r.is_replaced(Value(kFarNode)));
   Graph elsewhere("elsewhere");
   refused([&] { r.replace(Value(NodeId{1}), elsewhere.input("x", kPair)); });
   refused([&] { (void)r.reads(elsewhere.input("y", kPair)); });
   refused([&] { (void)r.reads(Expr()); });
   CHECK_FALSE(r.changed());
   CHECK_FALSE(r.commit("none").changed);
-  REFUSED("has no value", as_matmul(g, kFar));
-  REFUSED("has no value", as_matmul_bias_act(g, kFar));
-  REFUSED("has no value", constant_scalar(g, Value(kFar)));
-  REFUSED("has no value", is_param_only(g, Value(kFar)));
+  REFUSED("has no value", as_matmul(g, kFarNode));
+  REFUSED("has no value", as_matmul_bias_act(g, kFarNode));
+  REFUSED("has no value", constant_scalar(g, Value(kFarNode)));
+  REFUSED("has no value", is_param_only(g, Value(kFarNode)));
   CHECK(param_only_nodes(Graph()).empty());
   CHECK_FALSE(is_frozen_param(g.node(NodeId{0})));
   Graph no_body("no_body");

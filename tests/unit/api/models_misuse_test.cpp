@@ -102,7 +102,7 @@ TEST_CASE("misuse: files") {
   guard_mapping(nullptr);
   CHECK_FALSE(damaged_file_at(nullptr));
   CHECK_FALSE(changed_file_at(&dir));
-  REFUSED(kNowhere, read_file(kNowhere));
+  REFUSED(kNowhere, rlx::read_file(kNowhere));
   REFUSED(kNowhere, write_file(kNowhere, "x"));
   REFUSED(dir.path(), write_file(dir.path(), "x"));
   REFUSED("", write_file("", "x"));

@@ -12,7 +12,7 @@
 namespace rlx {
 namespace {
 
-constexpr std::int64_t kRows = 96, kColumns = 512;
+constexpr std::int64_t kWeightRows = 96, kWeightColumns = 512;
 
 Tensor bytes(std::vector<std::int64_t> dims, DType t) {
   Tensor out = Tensor::zeros(Shape(Dims(dims.begin(), dims.end()), t));
@@ -22,7 +22,7 @@ Tensor bytes(std::vector<std::int64_t> dims, DType t) {
 }
 // Random q4_k blocks whose F16 scales are small.
 Tensor blocks() {
-  Tensor out = bytes({kRows, kColumns / 256 * 144}, DType::U8);
+  Tensor out = bytes({kWeightRows, kWeightColumns / 256 * 144}, DType::U8);
   for (std::int64_t b = 0; b < out.num_elements(); b += 144)
     for (const auto& [at, value] : {std::pair{0, 0x66}, {1, 0x14}, {2, 0x01}, {3, 0x10}}) out.set_i64(b + at, value);
   return out;
@@ -46,10 +46,11 @@ struct Case {
   Weights weight;
   std::size_t stored = 0;  // bytes of quantized values and scales
   explicit Case(bool constants) : weight{g, constants, {}} {
-    Tensor q = bytes({kColumns, kRows}, DType::I8), s = Tensor::full(Shape({kRows}, DType::F32), 0.01), b = blocks();
+    Tensor q = bytes({kWeightColumns, kWeightRows}, DType::I8),
+           s = Tensor::full(Shape({kWeightRows}, DType::F32), 0.01), b = blocks();
     // The table of blocks is read in two layouts: rows as stored, and split into fields for the matmul.
     stored = q.size_bytes() + s.size_bytes() + 2 * b.size_bytes();
-    Expr x = g.input("x", Shape({2, kColumns}, DType::F32)), ids = g.input("ids", Shape({3}, DType::I32));
+    Expr x = g.input("x", Shape({2, kWeightColumns}, DType::F32)), ids = g.input("ids", Shape({3}, DType::I32));
     ops::Dequantize per_channel;
     per_channel.axis = 1;
     Expr codes = weight("b", b);
@@ -67,9 +68,9 @@ std::size_t constant_bytes(const Graph& g) {
 }
 
 TEST_CASE("quantised weights are not decoded ahead, and run right") {
-  NamedTensors in{{"x", Tensor::zeros(Shape({2, kColumns}, DType::F32))},
+  NamedTensors in{{"x", Tensor::zeros(Shape({2, kWeightColumns}, DType::F32))},
                   {"ids", Tensor::of<std::int32_t>({3}, std::vector<std::int32_t>{5, 95, 5})}};
-  for (std::int64_t i = 0; i < 2 * kColumns; ++i) in.at("x").set(i, static_cast<double>(i % 13) / 8 - 0.75);
+  for (std::int64_t i = 0; i < 2 * kWeightColumns; ++i) in.at("x").set(i, static_cast<double>(i % 13) / 8 - 0.75);
   for (const bool constants : {false, true}) {
     CAPTURE(constants);
     Case c(constants);
@@ -100,8 +101,8 @@ TEST_CASE("only the rows that a gather takes are decoded") {
 TEST_CASE("rows of a quantised table by indices of any number") {
   Graph g("rows");
   const Dim n = g.symbol("n", {.min = 0, .max = 64, .divisor = 1});
-  Expr ids = g.input("ids", Shape({n}, DType::I32)), codes = g.param("b", Shape({kRows, 288}, DType::U8)),
-       q = g.param("q", Shape({kRows, 10}, DType::I8)), s = g.param("s", Shape({kRows, 3}, DType::F32));
+  Expr ids = g.input("ids", Shape({n}, DType::I32)), codes = g.param("b", Shape({kWeightRows, 288}, DType::U8)),
+       q = g.param("q", Shape({kWeightRows, 10}, DType::I8)), s = g.param("s", Shape({kWeightRows, 3}, DType::F32));
   ops::Dequantize op;
   op.axis = 1, op.block = 4;
   Expr rows = g.gather(g.dequantize(q, s, op), ids);
@@ -110,8 +111,9 @@ TEST_CASE("rows of a quantised table by indices of any number") {
   CompileOptions options;
   options.symbol_modes["n"] = SymbolMode::runtime(64);
   CompiledGraph f = Session().compile_with(g, options);
-  NamedTensors all{
-      {"b", blocks()}, {"q", bytes({kRows, 10}, DType::I8)}, {"s", Tensor::full(Shape({kRows, 3}, DType::F32), 0.25)}};
+  NamedTensors all{{"b", blocks()},
+                   {"q", bytes({kWeightRows, 10}, DType::I8)},
+                   {"s", Tensor::full(Shape({kWeightRows, 3}, DType::F32), 0.25)}};
   for (const auto& [name, value] : all) f.set_param(name, value);
   for (const std::int32_t count : {1, 7, 0}) {
     std::vector<std::int32_t> list;

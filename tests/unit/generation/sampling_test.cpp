@@ -20,7 +20,7 @@ namespace {
 using test::contains;
 using test::error_text;
 
-constexpr float kInf = std::numeric_limits<float>::infinity();
+constexpr float kInfF32 = std::numeric_limits<float>::infinity();
 
 std::vector<float> random_logits(std::size_t n, unsigned seed, double spread = 3) {
   std::mt19937_64 rng(seed);
@@ -272,7 +272,7 @@ TEST_CASE("sampling: Mirostat keeps the surprise where it is wanted") {
 }
 
 TEST_CASE("sampling: draws follow the probabilities, keys give the same again") {
-  const std::vector<float> logits{1, 0, -1, 2, -kInf};
+  const std::vector<float> logits{1, 0, -1, 2, -kInfF32};
   const auto p = softmax_of(as_map(std::span(logits).first(4)));
   std::vector<TokenId> first;
   std::map<TokenId, int> counts;
@@ -322,9 +322,9 @@ TEST_CASE("sampling: masks and biases") {
   CHECK(greedy.draw(logits) == 1);
   CHECK(greedy.draw(logits, mask) == 2);
   CHECK(greedy.draw(std::vector<float>{5, 7, 7}) == 1);
-  CHECK(greedy.draw(std::vector<float>{5, kInf, 7}) == 1);
+  CHECK(greedy.draw(std::vector<float>{5, kInfF32, 7}) == 1);
   CHECK(Sampler(with([](SamplingOptions& o) { o.temperature = 0, o.logit_bias = {{0, 100}}; })).draw(logits) == 0);
-  CHECK(Sampler(with([](SamplingOptions& o) { o.temperature = 0, o.logit_bias = {{1, -kInf}}; })).draw(logits) == 2);
+  CHECK(Sampler(with([](SamplingOptions& o) { o.temperature = 0, o.logit_bias = {{1, -kInfF32}}; })).draw(logits) == 2);
   CHECK(log_probability(logits, 1) == doctest::Approx(-std::log(1 + std::exp(-8.0) + std::exp(-6.0) + std::exp(-7.0))));
 }
 

@@ -22,7 +22,7 @@ inline Graph graph_of(const testing::Sample& sample) {
 
 /// Calls f(def, sample) for every sample of every op.
 template <class F>
-void for_each_sample(F f) {
+void with_each_sample(F f) {
   for (const OpDef* def : test::ops_under_test())
     for (const testing::Sample& s : testing::op_samples(*def)) f(*def, s);
 }

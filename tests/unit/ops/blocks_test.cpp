@@ -31,7 +31,7 @@ ops::EncoderBlock encoder(MaskKind mask) {
   return op;
 }
 
-int count(const Graph& g, OpKind kind) {
+int count_ops(const Graph& g, OpKind kind) {
   return static_cast<int>(
       std::count_if(g.nodes().begin(), g.nodes().end(), [&](const Node& n) { return n.kind() == kind; }));
 }
@@ -82,17 +82,17 @@ TEST_CASE("linear blocks: bias, activation, two products at once") {
 
 TEST_CASE("Direct emits fused ops, Fusable primitive chains") {
   const Graph direct = lowered(encoder(MaskKind::None), encoder_operands(), FusionPolicy::Direct);
-  CHECK(count(direct, OpKind::FusedDot) == 4);  // q, k and v in one matmul
-  CHECK(count(direct, OpKind::FusedResidualLN) == 2);
-  CHECK(count(direct, OpKind::MatMul) == 0);
-  CHECK(count(direct, OpKind::LayerNorm) == 0);
+  CHECK(count_ops(direct, OpKind::FusedDot) == 4);  // q, k and v in one matmul
+  CHECK(count_ops(direct, OpKind::FusedResidualLN) == 2);
+  CHECK(count_ops(direct, OpKind::MatMul) == 0);
+  CHECK(count_ops(direct, OpKind::LayerNorm) == 0);
   const Graph fusable = lowered(encoder(MaskKind::None), encoder_operands(), FusionPolicy::Fusable);
-  CHECK(count(fusable, OpKind::FusedDot) == 0);
-  CHECK(count(fusable, OpKind::FusedResidualLN) == 0);
-  CHECK(count(fusable, OpKind::MatMul) == 6);
-  CHECK(count(fusable, OpKind::LayerNorm) == 2);
+  CHECK(count_ops(fusable, OpKind::FusedDot) == 0);
+  CHECK(count_ops(fusable, OpKind::FusedResidualLN) == 0);
+  CHECK(count_ops(fusable, OpKind::MatMul) == 6);
+  CHECK(count_ops(fusable, OpKind::LayerNorm) == 2);
   const std::vector<Tensor> linear{sequence({2, 3}), sequence({3, 2}), sequence({2})};
-  CHECK(count(lowered(ops::LinearFused{}, linear, FusionPolicy::Fusable), OpKind::FusedDot) ==
+  CHECK(count_ops(lowered(ops::LinearFused{}, linear, FusionPolicy::Fusable), OpKind::FusedDot) ==
         1);  // fused under either policy
 }
 

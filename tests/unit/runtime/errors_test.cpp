@@ -48,11 +48,11 @@ struct Case {
   std::function<void(CompiledGraph&)> call;
 };
 
-const std::vector<float> kFloats(64, 1.0F);
+const std::vector<float> kOnes(64, 1.0F);
 const std::int32_t kIds[] = {1, 2};
-std::span<const float> floats(std::size_t n) { return {kFloats.data(), n}; }
+std::span<const float> view_of_ones(std::size_t n) { return {kOnes.data(), n}; }
 TensorView ids_view() { return {kIds, DType::I32, {}, 8}; }
-TensorView x_view() { return {kFloats.data(), DType::F32, {}, 24}; }
+TensorView x_view() { return {kOnes.data(), DType::F32, {}, 24}; }
 
 std::vector<Case> cases() {
   using C = CompiledGraph;
@@ -79,12 +79,12 @@ std::vector<Case> cases() {
   const Tensor ids = Tensor::of<std::int32_t>({2}, std::vector<std::int32_t>{1, 2}), x = Tensor::zeros(f32({2, 3}));
   return {
       // weights
-      {"did you mean 'weight'?", [](C& f) { f.set_param("wieght", floats(12)); }},
-      {"param 'weight' is [3, 4] f32 (12 values), got 11", [](C& f) { f.set_param("weight", floats(11)); }},
-      {"did you mean 'table'?", [](C& f) { f.set_param_typed("tabel", kFloats.data(), 60, DType::F32); }},
+      {"did you mean 'weight'?", [](C& f) { f.set_param("wieght", view_of_ones(12)); }},
+      {"param 'weight' is [3, 4] f32 (12 values), got 11", [](C& f) { f.set_param("weight", view_of_ones(11)); }},
+      {"did you mean 'table'?", [](C& f) { f.set_param_typed("tabel", kOnes.data(), 60, DType::F32); }},
       {"param 'table' is [5, 3] f32, got i32 values",
-       [](C& f) { f.set_param_typed("table", kFloats.data(), 60, DType::I32); }},
-      {"(15 values), got 30", [](C& f) { f.set_param_typed("table", kFloats.data(), 60, DType::F16); }},
+       [](C& f) { f.set_param_typed("table", kOnes.data(), 60, DType::I32); }},
+      {"(15 values), got 30", [](C& f) { f.set_param_typed("table", kOnes.data(), 60, DType::F16); }},
       {"did you mean 'table'?",
        [](C& f) {
          f.set_param("tables", Tensor::zeros(f32({5, 3})));
@@ -97,7 +97,7 @@ std::vector<Case> cases() {
        [](C& f) {
          f.set_param("table", Tensor::zeros({{5, 3}, DType::I64}));
        }},
-      {"has no param 'seen': it is a state", [](C& f) { f.set_param("seen", floats(6)); }},
+      {"has no param 'seen': it is a state", [](C& f) { f.set_param("seen", view_of_ones(6)); }},
       {"has no param 'seen': it is a state",
        [](C& f) {
          f.load_params(file("seen", f32({2, 3})));
@@ -123,16 +123,15 @@ std::vector<Case> cases() {
          f.load_params(file("table", {{5, 3}, DType::I8}), LoadMode::Subset);
        }},
       // sticky inputs and handles
-      {"did you mean 'tokens'?", [](C& f) { f.set_input("token", floats(6)); }},
-      {"input 'tokens' is [2, 3] f32, got 5 values", [](C& f) { f.set_input("tokens", floats(5)); }},
+      {"did you mean 'tokens'?", [](C& f) { f.set_input("token", view_of_ones(6)); }},
+      {"input 'tokens' is [2, 3] f32, got 5 values", [](C& f) { f.set_input("tokens", view_of_ones(5)); }},
       {"input 'tokens' is [2, 3] f32, got [3, 2]",
        [](C& f) {
          f.set_input("tokens", Tensor::zeros(f32({3, 2})));
        }},
-      {"input 'ids' is [2] i32, got f32 values", [](C& f) { f.set_input("ids", floats(2)); }},
-      {"input 'ids' is [2] i32, got i64 values",
-       [](C& f) { f.set_input_typed("ids", kFloats.data(), 16, DType::I64); }},
-      {"no input or output 'out3'", [](C& f) { f.bind_handle("out3", floats(2)); }},
+      {"input 'ids' is [2] i32, got f32 values", [](C& f) { f.set_input("ids", view_of_ones(2)); }},
+      {"input 'ids' is [2] i32, got i64 values", [](C& f) { f.set_input_typed("ids", kOnes.data(), 16, DType::I64); }},
+      {"no input or output 'out3'", [](C& f) { f.bind_handle("out3", view_of_ones(2)); }},
       {"has no handle 'tokens'", [](C& f) { f.read_handle("tokens"); }},
       // runs by name
       {"did you mean 'tokens'?",
@@ -227,8 +226,8 @@ TEST_CASE("wrong names, lengths, dtypes and missing values: every entry says whi
     for (const Case& c : all) {
       CAPTURE(c.message);
       CompiledGraph f = Session().compile(lookup());
-      f.set_param("table", floats(15));
-      f.set_param("weight", floats(12));
+      f.set_param("table", view_of_ones(15));
+      f.set_param("weight", view_of_ones(12));
       CompiledGraph g = f.clone();
       CompiledGraph& used = cloned ? g : f;
       const std::string text = test::error_text([&] { c.call(used); });
@@ -248,7 +247,7 @@ TEST_CASE("values without dimensions are refused for two unknown ones, whatever 
   g.set_outputs({g.sum(g.input("x", f32({n, m})), {1})});
   CompiledGraph f = Session().compile(std::move(g));
   const std::int64_t dims[] = {4, 8};
-  const TensorView with{kFloats.data(), DType::F32, dims, 128}, without{kFloats.data(), DType::F32, {}, 128};
+  const TensorView with{kOnes.data(), DType::F32, dims, 128}, without{kOnes.data(), DType::F32, {}, 128};
   const char* const message = "input 'x' [n, m] f32 has more than one unknown dimension";
   CHECK(test::contains(test::error_text([&] { f.run({{"x", std::vector<float>(32)}}); }), message));
   CHECK(f.run_slots({{with}}).size() == 1);
@@ -259,7 +258,7 @@ TEST_CASE("values without dimensions are refused for two unknown ones, whatever 
 
 TEST_CASE("weights that are missing are named by every run, in a clone too") {
   CompiledGraph f = Session().compile(lookup());
-  f.set_param("table", floats(15));
+  f.set_param("table", view_of_ones(15));
   CompiledGraph c = f.clone();
   const Tensor ids = Tensor::zeros({{2}, DType::I32}), x = Tensor::zeros(f32({2, 3}));
   for (CompiledGraph* h : {&f, &c}) {
@@ -276,7 +275,7 @@ TEST_CASE("weights that are missing are named by every run, in a clone too") {
     CHECK(test::contains(test::error_text([&] { h->run_into(in, out); }), text));
     CHECK(test::contains(test::error_text([&] { h->profile(in); }), text));
   }
-  c.set_param("weight", floats(12));  // of the clone only
+  c.set_param("weight", view_of_ones(12));  // of the clone only
   CHECK(c.run_typed({{"ids", ids}, {"tokens", x}})[0].to_f32() == std::vector<float>(8, 3.0F));
   CHECK(f.unset_params() == std::vector<std::string>{"weight"});
   Graph symbolic("symbolic");

@@ -580,7 +580,7 @@ std::string run_error(Program build, const std::string& symbol, const SymbolMode
   set_params(f);
   return test::error_text([&] { f.run_typed(inputs_of(build(), {{symbol, value}})); });
 }
-void holds(const std::string& text, const std::string& part) {
+void check_holds(const std::string& text, const std::string& part) {
   CAPTURE(text);
   CAPTURE(part);
   CHECK(test::contains(text, part));
@@ -621,7 +621,7 @@ Graph even_rows() {
 TEST_CASE("ops of other projects: kernel, decomposition and reference rule at runtime extents") {
   compare(ops_of_others, {{"n", kRuntime}}, grid({{"n", {9, 1, 4}}}));
   CHECK(run_error(even_rows, "n", kRuntime, 4).empty());
-  holds(run_error(even_rows, "n", kRuntime, 5), "test.even_rows: x [5, 3] f32 has an odd number of rows");
+  check_holds(run_error(even_rows, "n", kRuntime, 5), "test.even_rows: x [5, 3] f32 has an odd number of rows");
 }
 
 TEST_CASE("ladders of powers of two") {
@@ -653,31 +653,31 @@ Graph window() {  // fits up to n = 10 only, and the bounds allow more
 }
 
 TEST_CASE("errors name the symbol, the value and what it leaves") {
-  holds(run_error(one_symbol, "n", SymbolMode::runtime(16), 20), "symbol 'n' = 20 is above its runtime bound 16");
-  holds(run_error(one_symbol, "n", kRuntime, 50), "symbol 'n' = 50 is outside [2, 48] or not a multiple of 2");
-  holds(run_error(one_symbol, "n", kRuntime, 7), "symbol 'n' = 7 is outside [2, 48] or not a multiple of 2");
-  holds(run_error(one_symbol, "n", SymbolMode::bucket({4, 8}), 10),
-        "symbol 'n' = 10 is above the largest bucket of its ladder [4, 8]");
-  holds(run_error(window, "n", kRuntime, 12), "slice does not fit with n = 12");
+  check_holds(run_error(one_symbol, "n", SymbolMode::runtime(16), 20), "symbol 'n' = 20 is above its runtime bound 16");
+  check_holds(run_error(one_symbol, "n", kRuntime, 50), "symbol 'n' = 50 is outside [2, 48] or not a multiple of 2");
+  check_holds(run_error(one_symbol, "n", kRuntime, 7), "symbol 'n' = 7 is outside [2, 48] or not a multiple of 2");
+  check_holds(run_error(one_symbol, "n", SymbolMode::bucket({4, 8}), 10),
+              "symbol 'n' = 10 is above the largest bucket of its ladder [4, 8]");
+  check_holds(run_error(window, "n", kRuntime, 12), "slice does not fit with n = 12");
   CHECK(run_error(window, "n", kRuntime, 10).empty());
 
   const std::string open = compile_error(unbounded(), {{"rows", kRuntime}});
-  holds(open, "runtime symbol 'rows' has no upper bound");
-  holds(open, "SymbolMode::runtime(N)");
-  holds(compile_error(unbounded(), {{"row", kRuntime}}), "did you mean 'rows'?");
-  holds(compile_error(one_symbol(), {{"n", SymbolMode::runtime(1)}}), "the bound 1 is below its minimum 2");
-  holds(compile_error(one_symbol(), {{"n", SymbolMode::bucket({8, 8})}}),
-        "symbol 'n': the ladder [8, 8] must hold positive extents in ascending order");
-  holds(compile_error(one_symbol(), {{"n", SymbolMode::bucket({})}}), "symbol 'n': the ladder []");
+  check_holds(open, "runtime symbol 'rows' has no upper bound");
+  check_holds(open, "SymbolMode::runtime(N)");
+  check_holds(compile_error(unbounded(), {{"row", kRuntime}}), "did you mean 'rows'?");
+  check_holds(compile_error(one_symbol(), {{"n", SymbolMode::runtime(1)}}), "the bound 1 is below its minimum 2");
+  check_holds(compile_error(one_symbol(), {{"n", SymbolMode::bucket({8, 8})}}),
+              "symbol 'n': the ladder [8, 8] must hold positive extents in ascending order");
+  check_holds(compile_error(one_symbol(), {{"n", SymbolMode::bucket({})}}), "symbol 'n': the ladder []");
   for (const SymbolMode& mode : {SymbolMode::specialise(), kRuntime}) {
     const std::string state = compile_error(symbolic_state(), {{"n", mode}});
-    holds(state, "state 'cache' [n, 2] f32 has a symbol");
-    holds(state, "read a slice of it, or bind the symbol with dim_binding");
+    check_holds(state, "state 'cache' [n, 2] f32 has a symbol");
+    check_holds(state, "read a slice of it, or bind the symbol with dim_binding");
   }
   Graph weights("weights");
   const Dim n = weights.symbol("n", {.min = 1, .max = 8});
   weights.set_outputs({weights.input("x", {{n}, DType::F32}) + weights.param("w", {{n}, DType::F32})});
-  holds(compile_error(std::move(weights), {{"n", kRuntime}}), "param 'w' [n] f32 has a runtime symbol");
+  check_holds(compile_error(std::move(weights), {{"n", kRuntime}}), "param 'w' [n] f32 has a runtime symbol");
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ Tensor flags(std::int64_t set) {
   for (std::int64_t i = 0; i < set; ++i) t.set_i64(7 - i, 1);
   return t;
 }
-Tensor ramp() { return doubles({8}, {1, 2, 3, 4, 5, 6, 7, 8}); }
+Tensor one_to_eight() { return doubles({8}, {1, 2, 3, 4, 5, 6, 7, 8}); }
 
 std::vector<Tensor> expected(std::int64_t n) {
   Tensor part = Tensor::zeros(Shape({n}, DType::F64));
@@ -60,7 +60,7 @@ TEST_CASE("a slice by value, on the evaluator and compiled with each mode of its
     CompiledGraph f = Session().compile_with(Graph(g), options);
     for (std::int64_t n : {3, 8, 0, 1, 3}) {
       CAPTURE(n);
-      const NamedTensors values{{"x", ramp()}, {"flags", flags(n)}};
+      const NamedTensors values{{"x", one_to_eight()}, {"flags", flags(n)}};
       const std::vector<Tensor> want = expected(n), exact = evaluate(g, values), got = f.run_typed(values);
       for (std::size_t i = 0; i < want.size(); ++i) {
         expect_close(exact[i], want[i]);
@@ -161,7 +161,7 @@ TEST_CASE("derivatives and batches of slices by value") {
   TransformResult j = jvp(g, {"x"});
   CompiledGraph f = Session().compile(Graph(d.graph));
   for (std::int64_t n : {2, 5}) {
-    NamedTensors values{{"x", ramp()}, {"flags", flags(n)}};
+    NamedTensors values{{"x", one_to_eight()}, {"flags", flags(n)}};
     Tensor want = Tensor::zeros(Shape({8}, DType::F64));
     for (std::int64_t i = 0; i < n; ++i) want.set(i, 8.0 * static_cast<double>(i + 1));
     expect_close(evaluate(d.graph, values)[1], want);
@@ -180,9 +180,12 @@ TEST_CASE("a value out of bounds is an error that names symbol, value and node; 
   CompiledGraph f = Session().compile(counted());
   Tensor many = flags(8);
   many.set_i64(0, 2);
-  CHECK(contains(error_text([&] { (void)f.run_typed({{"x", ramp()}, {"flags", many}}); }), "symbol 'n' = 9"));
-  CHECK(contains(error_text([&] { (void)f.run_typed({{"x", ramp()}, {"flags", many}}); }), "sum("));
-  CHECK(contains(error_text([&] { (void)evaluate(counted(), {{"x", ramp()}, {"flags", many}}); }), "symbol 'n' = 9"));
+  CHECK(contains(error_text([&] { (void)f.run_typed({{"x", one_to_eight()}, {"flags", many}}); }), "symbol 'n' = 9"));
+  CHECK(contains(error_text([&] { (void)f.run_typed({{"x", one_to_eight()}, {"flags", many}}); }), "sum("));
+  CHECK(contains(error_text([&] {
+                   (void)evaluate(counted(), {{"x", one_to_eight()}, {"flags", many}});
+                 }),
+                 "symbol 'n' = 9"));
   const std::vector<std::vector<std::int64_t>> dims{{8}, {8}};
   CHECK(contains(error_text([&] { f.prepare_shape(dims); }), "not known before a run"));
   CompileOptions fixed;

@@ -22,14 +22,14 @@ void expect_text(const Dim& d, std::string_view text) {
 }
 
 // A random expression, and its value for n = 12 and m = 7.
-struct Drawn {
+struct DrawnDims {
   Dim dim;
   std::int64_t value;
 };
 
 std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
 
-Drawn draw(std::mt19937& random, int depth) {
+DrawnDims draw(std::mt19937& random, int depth) {
   switch (depth == 0 ? random() % 3 : random() % 9) {
     case 0: return {n, 12};
     case 1: return {m, 7};
@@ -39,7 +39,7 @@ Drawn draw(std::mt19937& random, int depth) {
     }
     default: break;
   }
-  Drawn a = draw(random, depth - 1), b = draw(random, depth - 1);
+  DrawnDims a = draw(random, depth - 1), b = draw(random, depth - 1);
   auto divisor = static_cast<std::int64_t>(random() % 5 + 1);
   switch (random() % 7) {
     case 0: return {a.dim + b.dim, a.value + b.value};
@@ -127,7 +127,7 @@ TEST_CASE("dim: overflow and explosion are errors") {
 TEST_CASE("dim: random expressions have the value of their parts, and their text reads back") {
   std::mt19937 random(5);
   for (int i = 0; i < 3000; ++i) {
-    Drawn d = draw(random, 3);
+    DrawnDims d = draw(random, 3);
     INFO(d.dim.text());
     CHECK(d.dim.bind({{"n", 12}, {"m", 7}}) == Dim(d.value));
     auto back = parse_dim(d.dim.text());

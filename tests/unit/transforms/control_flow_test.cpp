@@ -21,7 +21,7 @@ namespace {
 
 constexpr double kTight = 1e-11;
 
-std::size_t count(const Graph& g, OpKind kind) {
+std::size_t count_ops(const Graph& g, OpKind kind) {
   std::size_t n = 0;
   for (const Node& node : g.nodes()) n += node.kind() == kind;
   return n;
@@ -129,7 +129,7 @@ TEST_CASE("a scan and its unrolled form: values, jvp, vjp, second order, vmap") 
 
 TEST_CASE("a gradient of a scan stays two scans, and stores what its body's derivative reads") {
   const GradResult r = value_and_grad(recurrent(false, false, false), {"w", "h", "x"});
-  CHECK(count(r.graph, OpKind::Scan) == 2);
+  CHECK(count_ops(r.graph, OpKind::Scan) == 2);
   const GradResult c = value_and_grad(recurrent(false, false, true), {"w", "h", "x"});
   const auto residuals = [](const Graph& g) {
     for (const Node& n : g.nodes())

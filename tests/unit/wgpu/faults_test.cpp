@@ -25,7 +25,7 @@ using wgpu::abi::AdapterType;
 using wgpu::abi::BackendType;
 
 // s += x; last = x; the outputs are x and x * w. The fake library executes copies only, so only their values are right.
-Graph counter() {
+Graph sum_of_runs() {
   Graph g("counter");
   const Expr x = g.input("x", f32({4})), w = g.param("w", f32({4}));
   const Expr s = g.state("s", Tensor::zeros(f32({4}))), last = g.state("last", Tensor::zeros(f32({4})));
@@ -37,7 +37,7 @@ Graph counter() {
 
 // All uses of a device by a program. Nothing is called inside a CHECK, because a CHECK catches exceptions.
 void use(const Session& session) {
-  CompiledGraph f = session.compile(counter());
+  CompiledGraph f = session.compile(sum_of_runs());
   f.set_param("w", Tensor::full(f32({4}), 2));
   for (int i = 0; i < 2; ++i) {
     const std::vector<float> x(4, static_cast<float>(3 + i));

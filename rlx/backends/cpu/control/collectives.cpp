@@ -14,7 +14,7 @@ struct OneRank {
   };
   std::vector<Part> parts;
 };
-void run_copies(OneRank& s, std::int64_t) {
+void run_rank_copies(OneRank& s, std::int64_t) {
   for (const OneRank::Part& p : s.parts) {
     if (!p.from)
       std::memset(p.to, 0, p.bytes);
@@ -38,7 +38,7 @@ void lower_copies(LowerContext& c) {
     s.parts[k].bytes = size_bytes(to.dtype, to.elements());
     bytes += static_cast<double>(s.parts[k].bytes);
   }
-  c.step_alone<run_copies>(s, bytes / 8);
+  c.step_alone<run_rank_copies>(s, bytes / 8);
 }
 
 template <class Op>

@@ -11,7 +11,7 @@ namespace rlx::cpu::test {
 namespace {
 
 constexpr std::int64_t kDepths[] = {0, 1, 7, 64, 77};
-constexpr std::int64_t kColumns[] = {1, 5, 16, 17, 33, 48, 100};
+constexpr std::int64_t kColumnCounts[] = {1, 5, 16, 17, 33, 48, 100};
 
 /// Random bits of 16-bit floats, with NaN, infinities, zeros and subnormals among them.
 std::vector<std::uint16_t> any_halves(std::int64_t n, unsigned seed, bool only_finite, PackedBType type) {
@@ -34,7 +34,7 @@ TEST_CASE("panels: products of 16-bit panels have the bits of products of the wi
   for (const KernelTable* t : tables())
     for (const PackedBType type : {PackedBType::BF16, PackedBType::F16})
       for (const bool finite : {true, false})
-        for (const std::int64_t n : kColumns)
+        for (const std::int64_t n : kColumnCounts)
           for (const std::int64_t k : kDepths)
             for (const std::int64_t m : {1, 3, 8, 29}) {
               CAPTURE(isa_name(t->isa));

@@ -7,11 +7,11 @@
 namespace rlx::cpu::test {
 namespace {
 
-constexpr std::int64_t kCols[] = {1, 3, 4, 7, 8, 15, 16, 17, 33, 64, 100, 384, 1000};
+constexpr std::int64_t kColumnLengths[] = {1, 3, 4, 7, 8, 15, 16, 17, 33, 64, 100, 384, 1000};
 
 TEST_CASE("layer norm and rms norm, with bias, residual, sum output") {
   for (const KernelTable* t : tables()) {
-    for (const std::int64_t cols : kCols) {
+    for (const std::int64_t cols : kColumnLengths) {
       for (int bits = 0; bits < 32; ++bits) {
         const std::int64_t rows = 3, ld = cols + 2;
         Buffer x(rows * ld), residual(rows * ld), bias(cols), gamma(cols), beta(cols), y(rows * ld, 5.0F),
@@ -147,7 +147,7 @@ TEST_CASE("variances of which more is read, of long groups and along other axes 
 
 TEST_CASE("softmax and log softmax") {
   for (const KernelTable* t : tables()) {
-    for (const std::int64_t cols : kCols) {
+    for (const std::int64_t cols : kColumnLengths) {
       const std::int64_t rows = 4, ld = cols + 1;
       Buffer x(rows * ld), y(rows * ld, 5.0F), z(rows * ld, 5.0F);
       randomize(x, 7, -30, 30);

@@ -20,7 +20,7 @@
 namespace rlx::test {
 namespace {
 
-std::size_t count(const Graph& g, OpKind kind) {
+std::size_t count_ops(const Graph& g, OpKind kind) {
   std::size_t n = 0;
   for (const Node& node : g.nodes()) n += node.kind() == kind;
   return n;
@@ -319,8 +319,8 @@ TEST_CASE("equal loops are one, and a loop that differs inside its body is not")
     return g;
   };
   const Pass* passes[] = {&eliminate_common_subexpressions};
-  CHECK(count(run_passes(loops(2), passes, {}), OpKind::Scan) == 1);
-  CHECK(count(run_passes(loops(3), passes, {}), OpKind::Scan) == 2);
+  CHECK(count_ops(run_passes(loops(2), passes, {}), OpKind::Scan) == 1);
+  CHECK(count_ops(run_passes(loops(3), passes, {}), OpKind::Scan) == 2);
   CHECK(fingerprint(loops(2)) == fingerprint(loops(2)));
   CHECK_FALSE(fingerprint(loops(2)) == fingerprint(loops(3)));
 }
@@ -347,13 +347,13 @@ TEST_CASE("the compiler keeps a recomputation apart, and runs passes inside bodi
   for (const Node& n : lir.nodes()) {
     if (const auto* a = n.op.get_if<ops::Activation>()) sines += a->fn == ActivationKind::Sin;
     if (const auto* s = n.op.get_if<ops::Scan>()) {
-      CHECK(s->body->outputs().size() == 1);            // no one reads the y
-      CHECK(count(*s->body, OpKind::Activation) == 1);  // equal sines are merged
-      CHECK(count(*s->body, OpKind::Constant) == 1);    // 1 + 2
+      CHECK(s->body->outputs().size() == 1);                // no one reads the y
+      CHECK(count_ops(*s->body, OpKind::Activation) == 1);  // equal sines are merged
+      CHECK(count_ops(*s->body, OpKind::Constant) == 1);    // 1 + 2
     }
   }
   CHECK(sines == 2);  // sin of x, and sin of the value after the barrier
-  CHECK(count(lir, OpKind::Scan) == 1);
+  CHECK(count_ops(lir, OpKind::Scan) == 1);
 }
 
 TEST_CASE("blocks inside bodies are lowered with the graph, at every stage") {
