@@ -390,7 +390,7 @@ nb::dict describe(const OpDef& def) {
         nb::make_tuple(nb::str(def.inputs.names[i].data(), def.inputs.names[i].size()), def.inputs.is_optional(i)));
   out["operands"] = operands;
   out["variadic"] = def.inputs.variadic;
-  out["behind"] = def.inputs.behind;
+  out["behind"] = def.inputs.trailing;
   nb::list attrs, names;
   for (const AttrField& f : def.attrs) {
     nb::list values;
