@@ -28,7 +28,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cache=${RLX_CACHE:-$root/.models}
 model_dir=$cache/all-minilm-l6-v2
 devices=${RLX_DEVICES:-$root/.devices}
-# One compiler a core: Ninja's own choice is two more, which takes 4 % more CPU time on two cores.
+# One compiler a core: Ninja's own choice is two more, which take more memory and no less time (docs/log/build_time.md).
 export CMAKE_BUILD_PARALLEL_LEVEL=${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}
 assume_yes=${CI:+yes}
 
