@@ -125,7 +125,7 @@ def numbers(*args):
         (ValueError, "ascend", lambda: lax.gather(X, I, numbers((), (1, 0), (0,)), (1, 1))),
         (ValueError, "slice sizes with 1 entries", lambda: lax.gather(X, I, numbers((1,), (0,), (0,)), (1,))),
         (ValueError, "last axis with index", lambda: lax.gather(X, np.int32(0), numbers((1,), (0,), ()), (1, 4))),
-        (ValueError, "pairs", lambda: lax.gather(X, I, numbers((), (1,), (1,), (0,), ()), (1, 1))),
+        (ValueError, "equally many", lambda: lax.gather(X, I, numbers((), (1,), (1,), (0,), ()), (1, 1))),
         (ValueError, "extents 3 and 2", lambda: lax.gather(X, I, numbers((), (1,), (1,), (0,), (0,)), (1, 1))),
         (TypeError, "they must be integers", lambda: lax.gather(X, X, numbers((1,), (0,), (0,)), (1, 4))),
         (ValueError, "mode 'wrap'", lambda: lax.gather(X, I, numbers((1,), (0,), (0,)), (1, 4), mode="wrap")),
