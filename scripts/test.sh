@@ -44,6 +44,7 @@ dev                | g++ dev     |    - | unit, golden, property and adversarial
 tsan-adversarial   | clang tsan  |    - | the adversarial test device under the thread sanitizer, all of its tests
 many-programs      | g++ release |    - | random programs: 50,000 on the cpu or 2,000 on the adversarial test device
 tsan               | clang tsan  |    - | unit, conformance and adversarial tests under the thread sanitizer
+native             | g++ native  |    - | the baseline of a build for this machine: kernels and conformance
 aarch64            | g++ aarch64 |    - | kernels and conformance under emulation
 token-ids          | g++ release |    - | token ids beside the Python package tokenizers
 chat-templates     | g++ release |    - | chat templates beside the Python package jinja2
@@ -298,7 +299,7 @@ long_cases="math: e*,attention: *,*number of threads*,packed gemm: sizes*,stride
 long_cases+=",products by group*,products of f64*,sort kernels: every*,products of bytes*,conv kernels: w*,fft kernels*"
 long_cases+=",line kernels: running*,paged attention: pools*,panels: products of 16*,panels: from every*,scatter k*"
 long_cases+=",products of complex*,conv kernels: i*,sample on the cpu: large*,sort on the cpu: keys of one*"
-emulator_runs() { # TESTS EMULATOR...
+emulator_runs() { # TESTS EMULATOR...: what stands before the command of each test
   local tests=$1 run out cut=("--test-case-exclude=$long_cases")
   [ -z "$full" ] || cut=()
   for run in kernels_tests smoke_tests ${full:+conformance_tests}; do
@@ -477,6 +478,12 @@ tsan_tests() {
   build tsan --target {kernels,stress,unit,conformance,adversarial}_tests
   run_ctest tsan tsan
 }
+# g++ optimizes this baseline for size, as it serves other processors alone; no other build has it.
+native() {
+  local settings=(-DRLX_TESTS=ON)
+  build native --target {kernels,conformance,smoke}_tests
+  emulator_runs build/native/tests env RLX_CPU_ISA=sse4
+}
 aarch64() {
   build aarch64 --target kernels_tests conformance_tests smoke_tests
   emulator_runs build/aarch64/tests qemu-aarch64-static -L /usr/aarch64-linux-gnu
@@ -563,6 +570,7 @@ if [ "$full" = adversarial ]; then step tsan-adversarial tsan_adversarial; fi
 [ -z "$full" ] || step many-programs many_programs
 if [ "$full" = cpu ]; then
   step tsan tsan_tests
+  [ "$(uname -m)" != x86_64 ] || step native native
   step aarch64 aarch64
   step token-ids token_ids
   step chat-templates chat_templates

@@ -1,9 +1,8 @@
 // HIR blocks against NumPy under both fusion policies, and the ops that each policy emits.
-#include <algorithm>
-
 #include <doctest/doctest.h>
 
 #include "rlx/ir/ops/blocks.h"
+#include "tests/support/count_ops.h"
 #include "tests/support/error_text.h"
 #include "tests/support/run_op.h"
 
@@ -29,11 +28,6 @@ ops::EncoderBlock encoder(MaskKind mask) {
   ops::EncoderBlock op;
   op.num_heads = 2, op.head_dim = 2, op.mask = mask, op.eps = 0.1;
   return op;
-}
-
-int count_ops(const Graph& g, OpKind kind) {
-  return static_cast<int>(
-      std::count_if(g.nodes().begin(), g.nodes().end(), [&](const Node& n) { return n.kind() == kind; }));
 }
 
 Graph lowered(const OpBox& op, const std::vector<Tensor>& in, FusionPolicy policy) {

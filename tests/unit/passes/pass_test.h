@@ -12,13 +12,9 @@
 #include "rlx/ir/text.h"
 #include "rlx/ir/verify.h"
 #include "rlx/passes/passes.h"
+#include "tests/support/count_ops.h"
 
 namespace rlx::test {
-
-inline int count(const Graph& g, OpKind kind) {
-  return static_cast<int>(
-      std::count_if(g.nodes().begin(), g.nodes().end(), [&](const Node& n) { return n.kind() == kind; }));
-}
 
 /// Values in [-1, 1) (integers in [0, 4), Bool 0 or 1) that depend on `seed` alone.
 inline Tensor random_tensor(const Shape& shape, std::uint64_t seed) {

@@ -4,7 +4,6 @@
 #include <doctest/doctest.h>
 
 #include <cstring>
-#include <functional>
 #include <thread>
 
 #include "rlx/ir/evaluate.h"
@@ -13,6 +12,8 @@
 
 namespace rlx {
 namespace {
+
+using test::contains, test::error_text;
 
 Graph two_layer() {
   Graph g("mlp");
@@ -34,31 +35,22 @@ void set_weights(CompiledGraph& f, float scale = 1) {
   f.set_param("layer1.weight", fill(8, -0.1f));
 }
 
-std::string text_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
-
 TEST_CASE("wrong names, lengths and dtypes are errors that name the thing and the nearest right one") {
   CompiledGraph f = Session().compile(two_layer());
-  CHECK(contains(text_of([&] { f.set_param("layer0.weigth", std::vector<float>(12)); }),
+  CHECK(contains(error_text([&] { f.set_param("layer0.weigth", std::vector<float>(12)); }),
                  "did you mean 'layer0.weight'?"));
-  CHECK(contains(text_of([&] { f.set_param("layer0.weight", std::vector<float>(11)); }), "got 11"));
-  std::string unset = text_of([&] { f.run({{"x", {1, 2, 3, 4, 5, 6}}}); });
+  CHECK(contains(error_text([&] { f.set_param("layer0.weight", std::vector<float>(11)); }), "got 11"));
+  std::string unset = error_text([&] { f.run({{"x", {1, 2, 3, 4, 5, 6}}}); });
   CHECK(contains(unset, "3 params have no value"));
   CHECK(contains(unset, "'layer1.weight'"));
   set_weights(f);
-  CHECK(contains(text_of([&] { f.run({{"y", {1, 2, 3, 4, 5, 6}}}); }), "has no input 'y'"));
-  CHECK(contains(text_of([&] { f.run({{"x", {1, 2, 3}}}); }), "pass 6 values"));
-  CHECK(contains(text_of([&] { f.run(); }), "input 'x' [2, 3] f32 was not given"));
+  CHECK(contains(error_text([&] { f.run({{"y", {1, 2, 3, 4, 5, 6}}}); }), "has no input 'y'"));
+  CHECK(contains(error_text([&] { f.run({{"x", {1, 2, 3}}}); }), "pass 6 values"));
+  CHECK(contains(error_text([&] { f.run(); }), "input 'x' [2, 3] f32 was not given"));
   double wide[6] = {};
   TensorView view{wide, DType::F64, {}, sizeof wide};
-  CHECK(contains(text_of([&] { f.run_slots({&view, 1}); }), "got f64 values"));
-  CHECK(contains(text_of([&] { f.read_state("kv"); }), "has no state 'kv'"));
+  CHECK(contains(error_text([&] { f.run_slots({&view, 1}); }), "got f64 values"));
+  CHECK(contains(error_text([&] { f.read_state("kv"); }), "has no state 'kv'"));
 }
 
 TEST_CASE("run, run_typed, run_into and run_slots agree with the reference evaluator") {
@@ -136,8 +128,8 @@ TEST_CASE("symbolic dimensions: a shape compiles once, bounds are kept, counts s
   CompiledGraph f = Session().compile(std::move(g));
   CHECK(f.run({{"x", {1, 2, 3, 4, 5, 6}}})[0] == std::vector<float>{6, 15});
   CHECK(f.run({{"x", {1, 2, 3}}})[0] == std::vector<float>{6});
-  CHECK(contains(text_of([&] { f.run({{"x", std::vector<float>(27)}}); }), "symbol 'n' = 9"));
-  CHECK(contains(text_of([&] { f.run({{"x", std::vector<float>(4)}}); }), "not a multiple of 3"));
+  CHECK(contains(error_text([&] { f.run({{"x", std::vector<float>(27)}}); }), "symbol 'n' = 9"));
+  CHECK(contains(error_text([&] { f.run({{"x", std::vector<float>(4)}}); }), "not a multiple of 3"));
 }
 
 TEST_CASE("arena_bytes is what the last used shape takes: small again after a small one") {
@@ -179,9 +171,12 @@ TEST_CASE("bytes that values cannot be read at: runs refuse them by name, weight
   f.set_param_typed("w", bytes + 1, 12, DType::F32);
   CHECK(f.run({{"x", {2, 2, 2}}})[0] == std::vector<float>{2, 4, 6});
   const TensorView odd{bytes + 1, DType::F32, {}, 12}, fine{values, DType::F32, {}, 12};
-  CHECK(contains(text_of([&] { f.run_slots({&odd, 1}); }), "input 'x': its address is not a multiple of 4"));
+  CHECK(contains(error_text([&] { f.run_slots({&odd, 1}); }), "input 'x': its address is not a multiple of 4"));
   const MutableTensorView room{bytes + 17, DType::F32, {}, 12}, good{bytes + 20, DType::F32, {}, 12};
-  CHECK(contains(text_of([&] { f.run_into({&fine, 1}, {&room, 1}); }), "output 'out0': its address is not a multiple"));
+  CHECK(contains(error_text([&] {
+                   f.run_into({&fine, 1}, {&room, 1});
+                 }),
+                 "output 'out0': its address is not a multiple"));
   f.run_into({&fine, 1}, {&good, 1});
   CHECK(reinterpret_cast<const float*>(bytes + 20)[2] == 9);
 }
@@ -208,7 +203,7 @@ TEST_CASE("the bytes of 4-bit values mean the same count whatever ran before") {
   const std::vector<std::int64_t> one_row{1, 3};
   const TensorView row{bytes, DType::I4, one_row, 2};
   CHECK(r.run_slots({&row, 1})[0].count == 3);
-  CHECK(contains(text_of([&] { r.run_slots({&without, 1}); }), "4 values are not a multiple of 3"));
+  CHECK(contains(error_text([&] { r.run_slots({&without, 1}); }), "4 values are not a multiple of 3"));
 }
 
 TEST_CASE("inputs in memory that the run writes are refused by name") {
@@ -237,11 +232,11 @@ TEST_CASE("inputs in memory that the run writes are refused by name") {
   CompiledGraph f = compile(false);
   const Slot first = f.run_slots({&v, 1})[0];
   const TensorView slot = view_of(at(f, first), dims);
-  CHECK(contains(text_of([&] { f.run_slots({&slot, 1}); }), refused));
-  CHECK(contains(text_of([&] { f.profile({&slot, 1}); }), refused));
+  CHECK(contains(error_text([&] { f.run_slots({&slot, 1}); }), refused));
+  CHECK(contains(error_text([&] { f.profile({&slot, 1}); }), refused));
   const NamedTensors borrowed{{"x", Tensor::borrowed(slot.data, Shape({4}, DType::F32), nullptr)}};
-  CHECK(contains(text_of([&] { f.run_raw(borrowed); }), refused));
-  CHECK(contains(text_of([&] { f.commit_no_wait(borrowed); }), refused));
+  CHECK(contains(error_text([&] { f.run_raw(borrowed); }), refused));
+  CHECK(contains(error_text([&] { f.commit_no_wait(borrowed); }), refused));
   CompiledGraph other = f.clone();  // it has its own memory
   CHECK(other.run_slots({&slot, 1}).size() == 2);
 
@@ -267,7 +262,7 @@ TEST_CASE("inputs in memory that the run writes are refused by name") {
   const TensorView large[] = {kept, view_of(ones.data(), many)};
   std::vector<float> c(4096);
   const MutableTensorView room[] = {{a.data(), DType::F32, dims, 16}, {c.data(), DType::F32, many, 4096 * 4}};
-  CHECK(contains(text_of([&] { grows.run_into(large, room); }), "input 'x' of graph 'two' is in"));
+  CHECK(contains(error_text([&] { grows.run_into(large, room); }), "input 'x' of graph 'two' is in"));
   const TensorView fits[] = {kept, v};
   const MutableTensorView small_room[] = {{a.data(), DType::F32, dims, 16}, {b.data(), DType::F32, dims, 16}};
   grows.run_into(fits, small_room);
@@ -282,7 +277,7 @@ TEST_CASE("inputs in memory that the run writes are refused by name") {
   CHECK(std::vector<float>(p, p + 4) == std::vector<float>{3, 4, 5, 6});
   const std::vector<std::int64_t> few{3};
   const TensorView shifted = view_of(at(g, result) + 4, few);
-  CHECK(contains(text_of([&] { g.run_slots({&shifted, 1}); }), refused));
+  CHECK(contains(error_text([&] { g.run_slots({&shifted, 1}); }), refused));
 }
 
 TEST_CASE("clones run at the same time") {
@@ -304,7 +299,7 @@ TEST_CASE("the user's line is in the error of a wrong graph") {
   Graph g("bad");
   Expr x = g.input("x", {{1, 4}, DType::F32});
   Expr w = g.param("w", {{3, 2}, DType::F32});
-  std::string text = text_of([&] { g.matmul(x, w); });
+  std::string text = error_text([&] { g.matmul(x, w); });
   CHECK(contains(text, "shape mismatch"));
   CHECK(contains(text, concat_text("compiled_graph_test.cpp:", __LINE__ - 2)));
 }

@@ -12,6 +12,7 @@
 #include "rlx/transforms/jvp.h"
 #include "rlx/transforms/reverse.h"
 #include "rlx/transforms/vmap.h"
+#include "tests/support/count_ops.h"
 #include "tests/support/error_text.h"
 #include "tests/support/shapes.h"
 #include "tests/support/values.h"
@@ -20,12 +21,6 @@ namespace rlx::test {
 namespace {
 
 constexpr double kTight = 1e-11;
-
-std::size_t count_ops(const Graph& g, OpKind kind) {
-  std::size_t n = 0;
-  for (const Node& node : g.nodes()) n += node.kind() == kind;
-  return n;
-}
 
 void expect_same(const Graph& a, const Graph& b, const NamedTensors& values) {
   const std::vector<Tensor> got = evaluate(a, values), expected = evaluate(b, values);

@@ -13,18 +13,13 @@
 #include "rlx/ir/verify.h"
 #include "rlx/passes/passes.h"
 #include "rlx/runtime/session.h"
+#include "tests/support/count_ops.h"
 #include "tests/support/error_text.h"
 #include "tests/support/shapes.h"
 #include "tests/support/values.h"
 
 namespace rlx::test {
 namespace {
-
-std::size_t count_ops(const Graph& g, OpKind kind) {
-  std::size_t n = 0;
-  for (const Node& node : g.nodes()) n += node.kind() == kind;
-  return n;
-}
 
 // Runs on the evaluator, and compiled for the cpu and the reference backend: the same values.
 std::vector<Tensor> run_everywhere(const Graph& g, const NamedTensors& values) {
