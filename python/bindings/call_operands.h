@@ -17,30 +17,35 @@ class CallOperands {
  public:
   explicit CallOperands(nb::sequence operands) {
     const std::size_t n = nb::len(operands);
-    Graph* g = traced_graph();
-    for (std::size_t i = 0; i < n && !g; ++i) {
+    graph_ = traced_graph();
+    for (std::size_t i = 0; i < n && !graph_; ++i) {
       const nb::object o = operands[i];
-      if (nb::isinstance<PyValue>(o)) g = &graph_of(nb::cast<const PyValue&>(o));
+      if (nb::isinstance<PyValue>(o)) graph_ = &graph_of(nb::cast<const PyValue&>(o));
     }
-    if (!g)
+    if (!graph_)
       raise(ErrorCode::InvalidArgument, "there is no graph to add to",
             "call it on values of a graph, or in a function under rlx.jit");
     for (std::size_t i = 0; i < n; ++i) {
       const nb::object o = operands[i];
-      values_.push_back(o.is_none() ? std::nullopt
-                                    : std::optional(Operand(operand_from(*g, o, call_.loc()), call_.loc())));
+      values_.push_back(o.is_none() ? std::nullopt : std::optional(operand(o)));
     }
   }
-  Operand at(std::size_t i) const {
-    if (i >= values_.size() || !values_[i]) raise(ErrorCode::InvalidArgument, "an operand is missing");
-    return *values_[i];
+  std::size_t size() const { return values_.size(); }
+  /// Operand `i`; None is refused.
+  Operand operator[](std::size_t i) const {
+    const std::optional<Operand>& v = values_.at(i);
+    return v ? *v : operand(nb::none());
   }
   std::optional<Operand> maybe(std::size_t i) const { return i < values_.size() ? values_[i] : std::nullopt; }
-  nb::object one(Expr e) const { return value_object(std::move(e), call_.loc()); }
+  SourceLoc loc() const { return call_.loc(); }
+  nb::object one(Expr e) const { return value_object(std::move(e), loc()); }
   nb::tuple two(Expr a, Expr b) const { return nb::make_tuple(one(std::move(a)), one(std::move(b))); }
 
  private:
+  Operand operand(nb::handle o) const { return {operand_from(*graph_, o, loc()), loc()}; }
+
   UserCall call_;
+  Graph* graph_ = nullptr;
   std::vector<std::optional<Operand>> values_;
 };
 

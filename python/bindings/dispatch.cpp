@@ -6,14 +6,10 @@
 
 #include "python/bindings/calls.h"
 #include "python/bindings/tracing.h"
+#include "python/bindings/trees.h"
 
 namespace rlx::python {
 namespace {
-
-template <class T>
-void append_bytes(std::string& key, const T& v) {
-  key.append(reinterpret_cast<const char*>(&v), sizeof v);
-}
 
 struct JitFunction {
   nb::object compile;  // (args, kwargs) -> an object that `entry_from` reads

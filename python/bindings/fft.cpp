@@ -27,7 +27,7 @@ nb::object transform(nb::sequence xs, const std::string& which, nb::handle lengt
   static constexpr std::string_view kNames[] = {"fft", "ifft", "rfft", "irfft", "hfft", "ihfft"};
   const CallOperands c(xs);
   const FftNorm norm = norm_of(norm_name);
-  const Operand x = c.at(0);
+  const Operand x = c[0];
   const fft::Axes given{axes, lengths.is_none() ? Dims() : dims_from(lengths, "s")};
   switch (choice(which, kNames, "transform")) {
     case 0: return c.one(fft::fftn(x, given, norm));
@@ -96,7 +96,7 @@ void bind_fft(nb::module_& m) {
         nb::arg("norm"));
   m.def("fftshift", [](nb::sequence xs, const std::vector<std::int64_t>& axes, bool back) {
     const CallOperands c(xs);
-    return c.one(back ? fft::ifftshift(c.at(0), axes) : fft::fftshift(c.at(0), axes));
+    return c.one(back ? fft::ifftshift(c[0], axes) : fft::fftshift(c[0], axes));
   });
   m.def("fftfreq", [](std::int64_t n, double spacing, nb::handle dtype, bool half) {
     const DType t = dtype_from(dtype);
@@ -104,27 +104,27 @@ void bind_fft(nb::module_& m) {
   });
   m.def("conj", [](nb::sequence xs) {
     const CallOperands c(xs);
-    const Operand x = c.at(0);
+    const Operand x = c[0];
     return c.one(x.expr().graph().conj(x));
   });
   m.def("stft", [](nb::sequence xs, nb::dict options) {
     const CallOperands c(xs);
-    return c.one(fft::stft(c.at(0), stft_options(options, c)));
+    return c.one(fft::stft(c[0], stft_options(options, c)));
   });
   m.def(
       "istft",
       [](nb::sequence xs, nb::dict options, std::optional<std::int64_t> length) {
         const CallOperands c(xs);
-        return c.one(fft::istft(c.at(0), stft_options(options, c), length));
+        return c.one(fft::istft(c[0], stft_options(options, c), length));
       },
       nb::arg("xs"), nb::arg("options"), nb::arg("length").none());
   m.def("welch", [](nb::sequence xs, nb::dict options) {
     const CallOperands c(xs);
-    return c.one(fft::welch(c.at(0), welch_options(options, c)));
+    return c.one(fft::welch(c[0], welch_options(options, c)));
   });
   m.def("welch_peaks", [](nb::sequence xs, std::int64_t count, nb::dict options) {
     const CallOperands c(xs);
-    const fft::WelchPeaksResult r = fft::welch_peaks(c.at(0), count, welch_options(options, c));
+    const fft::WelchPeaksResult r = fft::welch_peaks(c[0], count, welch_options(options, c));
     return nb::make_tuple(c.one(r.frequencies), c.one(r.powers));
   });
   m.def("mel_filterbank", [](nb::dict options) { return array_object(fft::mel_filterbank(mel_options(options))); });
@@ -137,14 +137,14 @@ void bind_fft(nb::module_& m) {
         o.mel = mel_options(mel);
         o.stft = stft_options(stft, c);
         o.power = power, o.amin = amin, o.ref = ref, o.top_db = top_db;
-        return c.one(fft::log_mel(c.at(0), o));
+        return c.one(fft::log_mel(c[0], o));
       },
       nb::arg("xs"), nb::arg("mel"), nb::arg("stft"), nb::arg("power"), nb::arg("amin"), nb::arg("ref"),
       nb::arg("top_db").none());
   m.def("fft_conv1d", [](nb::sequence xs, const std::string& part) {
     static constexpr std::string_view kParts[] = {"full", "same", "valid"};
     const CallOperands c(xs);
-    return c.one(fft::fft_conv1d(c.at(0), c.at(1), static_cast<fft::ConvolutionPart>(choice(part, kParts, "mode"))));
+    return c.one(fft::fft_conv1d(c[0], c[1], static_cast<fft::ConvolutionPart>(choice(part, kParts, "mode"))));
   });
   m.def("next_fast_len", &fft::next_fast_len);
   m.def("signal_window", [](const std::string& name, std::int64_t n, double beta, bool symmetric) {

@@ -3,41 +3,14 @@
 #include <map>
 #include <string>
 
+#include "python/bindings/call_operands.h"
 #include "python/bindings/functions.h"
-#include "python/bindings/tracing.h"
 #include "rlx/functions/einsum.h"
 #include "rlx/functions/losses.h"
 #include "rlx/functions/random.h"
 
 namespace rlx::python {
 namespace {
-
-// The graph that a call adds to: that of the function under trace, else that of its first value.
-Graph& graph_of_call(nb::sequence operands) {
-  if (Frame* top = Frame::top()) return top->graph;
-  for (std::size_t i = 0; i < nb::len(operands); ++i) {
-    const nb::object o = operands[i];
-    if (nb::isinstance<PyValue>(o)) return graph_of(nb::cast<const PyValue&>(o));
-  }
-  raise(ErrorCode::InvalidArgument, "there is no graph to add to",
-        "call it on values of a graph, or in a function under rlx.jit");
-}
-
-// Operands of a call, at the user's line.
-struct CallOperands {
-  UserCall call;
-  SourceLoc loc = call.loc();
-  Graph& graph;
-  std::vector<Operand> values;
-  explicit CallOperands(nb::sequence given) : graph(graph_of_call(given)) {
-    for (std::size_t i = 0; i < nb::len(given); ++i) values.emplace_back(operand_from(graph, given[i], loc), loc);
-  }
-  const Operand& operator[](std::size_t i) const { return values.at(i); }
-  std::optional<Operand> maybe(std::size_t i) const {
-    return i < values.size() ? std::optional(values[i]) : std::nullopt;
-  }
-  nb::object made(Expr e) const { return value_object(std::move(e), loc); }
-};
 
 template <class Function>
 const Function& named(const std::map<std::string, Function>& table, const std::string& name) {
@@ -133,7 +106,7 @@ const std::map<std::string, DrawFn>& draws() {
 void bind_functions(nb::module_& m) {
   m.def("loss", [](const std::string& name, nb::sequence xs, const Numbers& numbers, const std::string& reduction) {
     const CallOperands x(xs);
-    return x.made(named(losses(), name)(x, numbers, reduction_from(reduction, name)));
+    return x.one(named(losses(), name)(x, numbers, reduction_from(reduction, name)));
   });
   m.def(
       "cross_entropy",
@@ -144,19 +117,19 @@ void bind_functions(nb::module_& m) {
         if (const auto weight = x.maybe(2)) o.weight = weight->expr();
         o.ignore_index = ignore_index, o.label_smoothing = label_smoothing, o.axis = axis;
         o.reduction = reduction_from(reduction, of_log_probs ? "nll_loss" : "cross_entropy");
-        return x.made(of_log_probs ? nn::nll_loss(x[0], x[1], o) : nn::cross_entropy(x[0], x[1], o));
+        return x.one(of_log_probs ? nn::nll_loss(x[0], x[1], o) : nn::cross_entropy(x[0], x[1], o));
       },
       nb::arg("xs"), nb::arg("ignore_index").none(), nb::arg("label_smoothing"), nb::arg("axis"), nb::arg("reduction"),
       nb::arg("of_log_probs"));
   m.def("draw", [](const std::string& name, nb::sequence xs, nb::handle dims, nb::handle dtype) {
     const CallOperands x(xs);
-    return x.made(named(draws(), name)(x, dims_from(dims), dtype_from(dtype)));
+    return x.one(named(draws(), name)(x, dims_from(dims), dtype_from(dtype)));
   });
   m.def("einsum", [](const std::string& spec, nb::sequence xs, bool cheapest_first) {
     const CallOperands x(xs);
     ExprList operands;
-    for (const Operand& o : x.values) operands.push_back(o.expr());
-    return x.made(einsum(spec, operands, cheapest_first, x.loc));
+    for (std::size_t i = 0; i < x.size(); ++i) operands.push_back(x[i].expr());
+    return x.one(einsum(spec, operands, cheapest_first, x.loc()));
   });
   m.def("einsum_path", [](const std::string& spec, nb::sequence shapes) {
     std::vector<Dims> dims;
@@ -165,23 +138,23 @@ void bind_functions(nb::module_& m) {
   });
   m.def("draw_permutation", [](nb::sequence xs, std::int64_t n) {
     const CallOperands x(xs);
-    return x.made(random::permutation(x[0], n));
+    return x.one(random::permutation(x[0], n));
   });
   m.def("draw_shuffle", [](nb::sequence xs, std::int64_t axis, bool independent) {
     const CallOperands x(xs);
-    return x.made(random::shuffle(x[0], x[1], axis, independent));
+    return x.one(random::shuffle(x[0], x[1], axis, independent));
   });
   m.def("draw_categorical", [](nb::sequence xs, std::int64_t axis, nb::handle draws) {
     const CallOperands x(xs);
-    return x.made(random::categorical(x[0], x[1], axis, dims_from(draws)));
+    return x.one(random::categorical(x[0], x[1], axis, dims_from(draws)));
   });
   m.def("draw_categorical_distinct", [](nb::sequence xs, std::int64_t count, std::int64_t axis) {
     const CallOperands x(xs);
-    return x.made(random::categorical_distinct(x[0], x[1], count, axis));
+    return x.one(random::categorical_distinct(x[0], x[1], count, axis));
   });
   m.def("draw_ball", [](nb::sequence xs, std::int64_t d, double p, nb::handle dims, nb::handle dtype) {
     const CallOperands x(xs);
-    return x.made(random::ball(x[0], d, p, dims_from(dims), dtype_from(dtype)));
+    return x.one(random::ball(x[0], d, p, dims_from(dims), dtype_from(dtype)));
   });
 }
 

@@ -36,22 +36,22 @@ void bind_images(nb::module_& m) {
                                                 : nn::PoolPadding::Given;
           o.ceil_mode = ceil_mode, o.count_include_pad = count_include_pad, o.channels_last = channels_last;
           const CallOperands c(xs);
-          if (fn == "lp") return c.one(nn::lp_pool(c.at(0), p, o));
+          if (fn == "lp") return c.one(nn::lp_pool(c[0], p, o));
           if (fn == "max_with_indices") {
-            const nn::IndexedPool both = nn::max_pool_with_indices(c.at(0), o);
+            const nn::IndexedPool both = nn::max_pool_with_indices(c[0], o);
             return c.two(both.values, both.indices);
           }
-          return c.one(nn::pool(named<ReduceKind>(fn, "pool"), c.at(0), o));
+          return c.one(nn::pool(named<ReduceKind>(fn, "pool"), c[0], o));
         });
   m.def("max_unpool", [](nb::sequence xs, nb::handle space) {
     const Dims dims = dims_from(space);
     const CallOperands c(xs);
-    return c.one(nn::max_unpool(c.at(0), c.at(1), dims));
+    return c.one(nn::max_unpool(c[0], c[1], dims));
   });
   m.def("adaptive_pool", [](nb::sequence xs, bool max, const Ints& sizes, bool channels_last) {
     const CallOperands c(xs);
-    return c.one(max ? nn::adaptive_max_pool(c.at(0), sizes, channels_last)
-                     : nn::adaptive_avg_pool(c.at(0), sizes, channels_last));
+    return c.one(max ? nn::adaptive_max_pool(c[0], sizes, channels_last)
+                     : nn::adaptive_avg_pool(c[0], sizes, channels_last));
   });
   m.def("resize", [](nb::sequence xs, const Ints& axes, const Ints& sizes, const std::string& kind,
                      const std::string& places, const std::string& rounding, bool antialias, bool renormalize,
@@ -62,26 +62,26 @@ void bind_images(nb::module_& m) {
     o.rounding = named<ResizeRounding>(rounding, "resize: rounding");
     o.antialias = antialias, o.renormalize = renormalize, o.cubic_a = cubic_a, o.scales = scales;
     const CallOperands c(xs);
-    return c.one(nn::resize(c.at(0), axes, sizes, o));
+    return c.one(nn::resize(c[0], axes, sizes, o));
   });
   m.def("group_norm", [](nb::sequence xs, std::int64_t groups, double eps) {
     const CallOperands c(xs);
-    const Operand x = c.at(0);
+    const Operand x = c[0];
     return c.one(x.expr().graph().group_norm(x, groups, c.maybe(1), c.maybe(2), eps));
   });
   m.def("batch_norm", [](nb::sequence xs, double eps, std::int64_t axis) {
     const CallOperands c(xs);
-    return c.one(nn::batch_norm(c.at(0), c.at(1), c.at(2), c.maybe(3), c.maybe(4), eps, axis));
+    return c.one(nn::batch_norm(c[0], c[1], c[2], c.maybe(3), c.maybe(4), eps, axis));
   });
   m.def("batch_norm_training", [](nb::sequence xs, double eps, std::int64_t axis) {
     const CallOperands c(xs);
-    const nn::BatchStatistics s = nn::batch_norm_training(c.at(0), c.maybe(1), c.maybe(2), eps, axis);
+    const nn::BatchStatistics s = nn::batch_norm_training(c[0], c.maybe(1), c.maybe(2), eps, axis);
     return nb::make_tuple(c.one(s.y), c.one(s.mean), c.one(s.var));
   });
   m.def("local_response_norm",
         [](nb::sequence xs, std::int64_t size, double alpha, double beta, double k, std::int64_t axis) {
           const CallOperands c(xs);
-          return c.one(nn::local_response_norm(c.at(0), size, alpha, beta, k, axis));
+          return c.one(nn::local_response_norm(c[0], size, alpha, beta, k, axis));
         });
 }
 

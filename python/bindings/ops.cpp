@@ -70,13 +70,14 @@ std::optional<Typed> type_of(nb::handle h) {
   return {};
 }
 
-struct Operands {
+struct PromotedOperands {
   std::vector<Expr> values;
   bool all_weak = true;
 };
 
 // Casts the operands from `first` on to one dtype.
-Operands promoted_operands(Graph& g, nb::sequence operands, std::size_t first, SourceLoc loc, std::string_view op) {
+PromotedOperands promoted_operands(Graph& g, nb::sequence operands, std::size_t first, SourceLoc loc,
+                                   std::string_view op) {
   const std::size_t n = nb::len(operands);
   std::optional<Typed> common;
   std::vector<nb::object> held;
@@ -95,7 +96,7 @@ Operands promoted_operands(Graph& g, nb::sequence operands, std::size_t first, S
     }
     held.push_back(std::move(o));
   }
-  Operands out;
+  PromotedOperands out;
   for (std::size_t i = 0; i < n; ++i) {
     bool weak = false;
     const bool joins = i >= first && common;
@@ -280,7 +281,7 @@ nb::object add_node(std::string name, nb::sequence operands, nb::dict attrs, nb:
   }
   if (!same && def.elementwise != ElementwiseKind::No) same = def.kind == OpKind::Where ? 1 : 0;
   const std::size_t first = same ? static_cast<std::size_t>(*same) : nb::len(operands);
-  Operands own = promoted_operands(g, operands, first, loc, name);
+  PromotedOperands own = promoted_operands(g, operands, first, loc, name);
   if (first >= own.values.size()) {
     own.all_weak = !own.values.empty();
     for (std::size_t i = 0; i < own.values.size(); ++i) {

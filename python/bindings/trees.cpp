@@ -32,11 +32,6 @@ nb::object fields_of(nb::handle type) {
   return out;
 }
 
-template <class T>
-void append_bytes(std::string& key, const T& v) {
-  key.append(reinterpret_cast<const char*>(&v), sizeof v);
-}
-
 class Walk {
  public:
   Walk(std::vector<nb::object>* leaves, TreeDef* def, std::string* key, nb::handle is_leaf)

@@ -23,6 +23,12 @@ struct TreeDef {
   std::string text() const;
 };
 
+/// Appends the bytes of `v`, which tell it from other values of its type, to the key of a call.
+template <class T>
+void append_bytes(std::string& key, const T& v) {
+  key.append(reinterpret_cast<const char*>(&v), sizeof v);
+}
+
 /// Flattens `tree`: writes its leaves to `leaves` and its structure to `def`; either may be null. If `key` is given,
 /// appends the kinds and keys of the inner nodes to it: equal bytes mean equal structures while the types and keys
 /// live.
