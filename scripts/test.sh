@@ -22,11 +22,11 @@ source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 steps_table='
 packages           | -           |   60 | packages to build with
 downloads          | -           |  250 | beside the build: other packages, model, device libraries, Python environment
-release-build      | g++ release | 1300 | build of the release code, with what tests it
+release-build      | g++ release | 1200 | build of the release code, with what tests it
 release-tests      | g++ release |  800 | kernels, stress, conformance, cli, allocation, examples, install, devices
 emulated           | g++ release |  180 | an emulated older processor: kernels and the first program
 random-programs    | g++ release |   60 | random programs on the cpu and on the adversarial test device
-wheel              | g++ release |  250 | Python: a wheel with these libraries, tried without a compiler
+wheel              | g++ release |  200 | Python: a wheel with these libraries, tried without a compiler
 programs           | g++ release |   40 | rlx run beside NumPy, timelines of RLX_TRACE
 python             | g++ release |  550 | Python: tests beside NumPy and JAX
 python-adversarial | g++ release |   60 | Python: random programs and arrays on the adversarial test device
@@ -34,12 +34,12 @@ python-devices     | g++ release |  150 | Python: random programs and arrays on 
 bench-helpers      | -           |   20 | tests of the benches
 pages              | g++ release |   30 | pages of rlx inspect in a headless Chromium
 asan-build         | clang asan  | 1700 | beside these tests: build under the sanitizers, and fuzz targets
-asan-python-build  | clang asan  |  250 | beside these tests: the Python extension under the sanitizers
+asan-python-build  | clang asan  |  200 | beside these tests: the Python extension under the sanitizers
 syntax             | clang       |  150 | beside these tests: clang 15, syntax only
 asan-tests         | clang asan  | 1200 | unit, golden, property, conformance and adversarial tests under the sanitizers
 asan-python        | clang asan  |  300 | Python: the extension under the sanitizers
 fuzz               | clang asan  |  150 | fuzz targets
-total              |             | 6100 | all
+total              |             | 5900 | all
 dev                | g++ dev     |    - | unit, golden, property and adversarial tests without sanitizers
 tsan-adversarial   | clang tsan  |    - | the adversarial test device under the thread sanitizer, all of its tests
 many-programs      | g++ release |    - | random programs: 50,000 on the cpu or 2,000 on the adversarial test device
