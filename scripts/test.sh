@@ -299,7 +299,7 @@ long_cases="math: e*,attention: *,*number of threads*,packed gemm: sizes*,stride
 long_cases+=",products by group*,products of f64*,sort kernels: every*,products of bytes*,conv kernels: w*,fft kernels*"
 long_cases+=",line kernels: running*,paged attention: pools*,panels: products of 16*,panels: from every*,scatter k*"
 long_cases+=",products of complex*,conv kernels: i*,sample on the cpu: large*,sort on the cpu: keys of one*"
-emulator_runs() { # TESTS EMULATOR...: what stands before the command of each test
+runs_under() { # TESTS COMMAND...: the tests of TESTS, each run by the command
   local tests=$1 run out cut=("--test-case-exclude=$long_cases")
   [ -z "$full" ] || cut=()
   for run in kernels_tests smoke_tests ${full:+conformance_tests}; do
@@ -317,7 +317,7 @@ emulated() {
       fail "no kernel test is called '$pattern'"
   done
   [ -n "$full" ] || processors=("${processors[round % 2]}")
-  for processor in "${processors[@]}"; do emulator_runs $release/tests qemu-x86_64-static -cpu "$processor"; done
+  for processor in "${processors[@]}"; do runs_under $release/tests qemu-x86_64-static -cpu "$processor"; done
 }
 
 # Random programs by their seeds; a failure names its own.
@@ -482,11 +482,11 @@ tsan_tests() {
 native() {
   local settings=(-DRLX_TESTS=ON)
   build native --target {kernels,conformance,smoke}_tests
-  emulator_runs build/native/tests env RLX_CPU_ISA=sse4
+  runs_under build/native/tests env RLX_CPU_ISA=sse4
 }
 aarch64() {
   build aarch64 --target kernels_tests conformance_tests smoke_tests
-  emulator_runs build/aarch64/tests qemu-aarch64-static -L /usr/aarch64-linux-gnu
+  runs_under build/aarch64/tests qemu-aarch64-static -L /usr/aarch64-linux-gnu
 }
 token_ids() {
   build release-tests --target token_ids

@@ -107,7 +107,7 @@ TEST_CASE("fingerprint: every attribute of every op counts, for equality too (re
     }
   };
   for (int k = 0; k < kNumOpKinds; ++k) check_op(default_op(static_cast<OpKind>(k)));
-  test::with_each_sample([&](const OpDef&, const testing::Sample& sample) { check_op(sample.op); });
+  test::for_each_op_sample([&](const OpDef&, const testing::Sample& sample) { check_op(sample.op); });
   CHECK(count > 2 * kNumOpKinds);
 }
 

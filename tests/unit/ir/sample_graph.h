@@ -20,9 +20,9 @@ inline Graph graph_of(const testing::Sample& sample) {
   return g;
 }
 
-/// Calls f(def, sample) for every sample of every op.
+/// Calls f(def, sample) for every sample of every op, as its library declares it: without values and subcases.
 template <class F>
-void with_each_sample(F f) {
+void for_each_op_sample(F f) {
   for (const OpDef* def : test::ops_under_test())
     for (const testing::Sample& s : testing::op_samples(*def)) f(*def, s);
 }

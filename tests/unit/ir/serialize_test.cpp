@@ -57,7 +57,7 @@ TEST_CASE("binary: everything comes back, origins included") {
 }
 
 TEST_CASE("binary: every sample of every op survives a round trip") {
-  test::with_each_sample([](const OpDef& def, const testing::Sample& sample) {
+  test::for_each_op_sample([](const OpDef& def, const testing::Sample& sample) {
     INFO(def.name, " / ", sample.name);
     Graph g = test::graph_of(sample);
     Graph back = from_bytes(to_bytes(g));

@@ -78,7 +78,7 @@ TEST_CASE("text: a graph with everything prints as documented") {
 
 TEST_CASE("text: every sample of every op survives a round trip") {
   int count = 0;
-  test::with_each_sample([&](const OpDef& def, const testing::Sample& sample) {
+  test::for_each_op_sample([&](const OpDef& def, const testing::Sample& sample) {
     INFO(def.name, " / ", sample.name);
     Graph g = test::graph_of(sample);
     CHECK(verify(g, def.level).empty());

@@ -207,7 +207,7 @@ TEST_CASE("random graphs are the same after each pass and after all") {
 }
 
 TEST_CASE("every op sample is the same after the passes") {
-  with_each_sample([](const OpDef& def, const testing::Sample& sample) {
+  for_each_op_sample([](const OpDef& def, const testing::Sample& sample) {
     const Graph g = graph_of(sample);
     INFO(def.name, " ", sample.name);
     if (op_def(sample.op.kind()).level == Level::Lir) return;
