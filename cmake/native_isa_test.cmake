@@ -5,7 +5,7 @@ if(NOT emulator)
   message(FATAL_ERROR "qemu-x86_64-static is missing (package qemu-user-static)")
 endif()
 foreach(step "-S;${RLX_SOURCE};-B;${BUILD_DIR};-G;Ninja;-DCMAKE_CXX_COMPILER=${CXX};-DCMAKE_CXX_FLAGS_RELEASE=-O0;-DRLX_ISA=native;\
--DRLX_TESTS=OFF;-DRLX_EXAMPLES=OFF;-DRLX_MODELS=ON;-DRLX_UNITY_LIBRARY=12;-DRLX_UNITY_LARGE=ON" "--build;${BUILD_DIR};--target;rlx_cli")
+-DRLX_TESTS=OFF;-DRLX_EXAMPLES=OFF;-DRLX_MODELS=ON;-DRLX_UNITY_LIBRARY=24;-DRLX_UNITY_LARGE=ON" "--build;${BUILD_DIR};--target;rlx_cli")
   execute_process(COMMAND "${CMAKE_COMMAND}" ${step} OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
 endforeach()
 execute_process(COMMAND "${BUILD_DIR}/rlx" --version OUTPUT_VARIABLE here ERROR_VARIABLE note COMMAND_ERROR_IS_FATAL ANY)

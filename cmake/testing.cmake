@@ -15,7 +15,7 @@ function(rlx_testing_library)
   rlx_configure_target(rlx_testing)
   target_compile_options(rlx_testing PRIVATE -O0)  # lists of shapes, each read once: half the time to compile
   target_link_libraries(rlx_testing PUBLIC rlx::core)
-  rlx_batch_target(rlx_testing 20)
+  rlx_batch_target(rlx_testing 40)
   if(RLX_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(rlx_testing PRIVATE -Wno-subobject-linkage)
   endif()

@@ -40,7 +40,8 @@ asan-tests         | clang asan  | 1200 | unit, golden, property, conformance an
 asan-python        | clang asan  |  300 | Python: the extension under the sanitizers
 fuzz               | clang asan  |  150 | fuzz targets
 total              |             | 5900 | all
-dev                | g++ dev     |    - | unit, golden, property and adversarial tests without sanitizers
+unit-release       | g++ release |    - | unit, golden, property and adversarial tests on the code that users get
+dev                | clang dev   |    - | the dev build, and the same tests on it
 tsan-adversarial   | clang tsan  |    - | the adversarial test device under the thread sanitizer, all of its tests
 many-programs      | g++ release |    - | random programs: 50,000 on the cpu or 2,000 on the adversarial test device
 tsan               | clang tsan  |    - | unit, conformance and adversarial tests under the thread sanitizer
@@ -453,9 +454,9 @@ device_python() {
   python_tests --full "$full" tests/python/test_{programs,devices,ops,ops_derivatives}.py
 }
 device_figures() { $release/bench/device "$full" | tee build/benches.md; }
-dev_tests() { # what the sanitizers alone have run
-  build dev --target {stress,unit,golden,property,adversarial}_tests
-  run_ctest dev dev -L '^(unit|golden|property|adversarial)$' -LE kernels
+unit_tests_on() { # STEP PRESET: what the sanitizers alone have run
+  build "$2" --target {stress,unit,golden,property,adversarial}_tests
+  run_ctest "$1" "$2" -L '^(unit|golden|property|adversarial)$' -LE kernels
 }
 tsan_adversarial() {
   build tsan --target adversarial_tests
@@ -565,7 +566,8 @@ step asan-tests asan_tests
 step asan-python asan_python
 step fuzz fuzz
 
-[ -z "$full" ] || step dev dev_tests
+[ -z "$full" ] || step unit-release unit_tests_on unit-release release-tests
+[ -z "$full" ] || step dev unit_tests_on dev dev
 if [ "$full" = adversarial ]; then step tsan-adversarial tsan_adversarial; fi
 [ -z "$full" ] || step many-programs many_programs
 if [ "$full" = cpu ]; then

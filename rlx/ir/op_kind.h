@@ -133,6 +133,8 @@ enum class GroupedKind : std::uint8_t { Rows, Contract };
 enum class MaskKind : std::uint8_t { None, Causal, SlidingWindow, Custom, Bias };
 /// The layout of heads in q, k, v and the output: [B, S, H*D], [B, H, S, D] or [B, S, H, D].
 enum class HeadLayout : std::uint8_t { Merged, HeadsFirst, HeadsInner };
+/// The pairs of elements that rope rotates. Half: (i, i + n_rot / 2). Interleaved: (2i, 2i + 1).
+enum class RopePairing : std::uint8_t { Half, Interleaved };
 /// How often a param is set. Frozen: seldom, so values that depend on params alone are computed and packed when they
 /// are set. Mutable: between runs, so the param is read as it is and setting it is one copy. (A weight that the program
 /// itself updates, as in training, is a State.)
@@ -174,6 +176,7 @@ template <> struct EnumNames<MaskKind> {
 template <> struct EnumNames<HeadLayout> {
   static constexpr std::string_view values[] = {"merged", "heads_first", "heads_inner"};
 };
+template <> struct EnumNames<RopePairing> { static constexpr std::string_view values[] = {"half", "interleaved"}; };
 template <> struct EnumNames<CallSave> { static constexpr std::string_view values[] = {"all", "dots", "nothing"}; };
 template <> struct EnumNames<ParamMode> { static constexpr std::string_view values[] = {"frozen", "mutable"}; };
 

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "rlx/ir/op_kind.h"
-#include "rlx/ir/ops/rope.h"
 
 namespace rlx {
 

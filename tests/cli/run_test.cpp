@@ -10,6 +10,7 @@
 #include "rlx/ir/serial/serialize.h"
 #include "rlx/ir/text.h"
 #include "tests/support/error_text.h"
+#include "tests/support/paths.h"
 #include "tests/support/run_program.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/temp_dir.h"

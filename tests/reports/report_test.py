@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Opens pages of `rlx inspect --html` in a headless Chromium, clicks through them and looks at what is drawn.
 
-usage: page_test.py --rlx build/dev/rlx [--model DIR] [--screenshots DIR]
+usage: report_test.py --rlx build/dev/rlx [--model DIR] [--screenshots DIR]
 
 Needs Chromium (Debian: chromium) and nothing else. An error on the console, an exception or a request to anywhere
 fails the test.
@@ -51,7 +51,7 @@ class Pages:
     def check(self, holds, what):
         if not holds:
             self.shot("failed")
-            raise SystemExit(f"page_test: {self.name}: {what}")
+            raise SystemExit(f"report_test: {self.name}: {what}")
 
     def text(self, selector):
         return self.browser.js(f"document.querySelector({selector!r})?.innerText ?? ''")

@@ -1,4 +1,5 @@
-// The sanitizer that a program is built with. g++ defines macros, clang has features.
+// The sanitizer that a program is built with. g++ defines macros, clang has features. RLX_SLOW_BUILD: a sanitizer, or
+// libraries without optimization (RLX_UNOPTIMIZED), where bounds on time are wide.
 #pragma once
 
 #if defined(__has_feature)
@@ -14,4 +15,7 @@
 #endif
 #if defined(__SANITIZE_THREAD__)
 #define RLX_THREAD_SANITIZER 1
+#endif
+#if defined(RLX_ADDRESS_SANITIZER) || defined(RLX_THREAD_SANITIZER) || defined(RLX_UNOPTIMIZED)
+#define RLX_SLOW_BUILD 1
 #endif

@@ -6,7 +6,6 @@
 
 #include "rlx/ir/op_kind.h"
 #include "rlx/ir/operands.h"
-#include "rlx/ir/ops/rope.h"
 
 // clang-format off
 namespace rlx {

@@ -7,7 +7,6 @@
 
 #include "rlx/ir/op_kind.h"
 #include "rlx/ir/operands.h"
-#include "rlx/ir/ops/rope.h"
 #include "rlx/tensor/dtype.h"
 
 // clang-format off

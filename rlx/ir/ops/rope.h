@@ -2,17 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 
 #include "rlx/ir/op_kind.h"
 #include "rlx/ir/operands.h"
 
 // clang-format off
 namespace rlx {
-
-/// The pairs of elements that rope rotates. Half: (i, i + n_rot / 2). Interleaved: (2i, 2i + 1).
-enum class RopePairing : std::uint8_t { Half, Interleaved };
-template <> struct EnumNames<RopePairing> { static constexpr std::string_view values[] = {"half", "interleaved"}; };
 
 namespace ops {
 

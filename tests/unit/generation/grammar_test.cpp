@@ -34,8 +34,8 @@ std::string repeated(std::string_view part, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) out += part;
   return out;
 }
-// Long texts are shorter under a sanitizer, which is ten times slower.
-#if defined(RLX_ADDRESS_SANITIZER) || defined(RLX_THREAD_SANITIZER)
+// Long texts are shorter in a slow build.
+#if defined(RLX_SLOW_BUILD)
 constexpr std::size_t kShorter = 20;
 #else
 constexpr std::size_t kShorter = 1;

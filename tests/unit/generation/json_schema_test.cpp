@@ -26,7 +26,7 @@ using test::error_text;
 const JsonSchemaOptions kCompact{JsonWhitespace::None};
 
 // CPU time for a schema, about a second in an optimized build: the bound tells a second from exponential work.
-#if defined(RLX_ADDRESS_SANITIZER) || defined(RLX_THREAD_SANITIZER)
+#if defined(RLX_SLOW_BUILD)
 constexpr std::clock_t kSecondsForAny = 60;
 #else
 constexpr std::clock_t kSecondsForAny = 15;

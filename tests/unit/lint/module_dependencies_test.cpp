@@ -98,3 +98,33 @@ TEST_CASE("every include between modules is declared") {
   }
   CHECK(num_files > 1);
 }
+
+// What an attribute of an op costs an edit. Enumerations that several ops or configurations share stand in
+// rlx/ir/op_kind.h, so that their headers need not include each other.
+TEST_CASE("few files include the header of an op") {
+  const fs::path root = rlx::test::source_path("");
+  std::map<std::string, std::vector<std::string>> includes;
+  const auto includes_of = [&](const std::string& file) -> const std::vector<std::string>& {
+    const auto [found, missing] = includes.try_emplace(file);
+    if (missing) found->second = rlx_includes(rlx::test::read_file((root / file).string()));
+    return found->second;
+  };
+  std::map<std::string, std::size_t> users;
+  std::size_t num_sources = 0;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(root / "rlx")) {
+    if (entry.path().extension() != ".cpp") continue;
+    ++num_sources;
+    std::vector<std::string> reached{fs::relative(entry.path(), root).generic_string()};
+    std::set<std::string> seen;
+    for (std::size_t i = 0; i < reached.size(); ++i)
+      for (const std::string& included : includes_of(reached[i]))
+        if (seen.insert(included).second) reached.push_back(included);
+    for (const std::string& file : seen)
+      if (file.starts_with("rlx/ir/ops/")) ++users[file];
+  }
+  REQUIRE(users.count("rlx/ir/ops/rope.h") == 1);
+  for (const auto& entry : users) {
+    CHECK_MESSAGE(entry.second * 6 <= num_sources, entry.first, " is included, directly or not, by ", entry.second,
+                  " of ", num_sources, " sources of the libraries; an edit of its op compiles them all");
+  }
+}

@@ -6,8 +6,11 @@
 
 #include <cmath>
 
-#include "rlx/ir/op.h"
+#include "rlx/ir/graph.h"
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/ops/collectives.h"
+#include "rlx/ir/ops/linalg.h"
+#include "rlx/ir/ops/norm.h"
 #include "tests/support/samples.h"
 
 namespace rlx {

@@ -7,7 +7,12 @@
 #include <random>
 #include <set>
 
-#include "rlx/rlx.h"
+#include "rlx/ir/evaluate.h"
+#include "rlx/ir/graph.h"
+#include "rlx/ir/ops/conv.h"
+#include "rlx/ir/ops/elementwise.h"
+#include "rlx/runtime/compiled_graph.h"
+#include "rlx/runtime/session.h"
 #include "tests/unit/cpu/kernel_test.h"
 
 namespace rlx::cpu::test {

@@ -4,8 +4,10 @@
 #include <cmath>
 #include <set>
 
+#include "rlx/ir/graph.h"
 #include "rlx/ir/ops/quantize.h"
-#include "rlx/rlx.h"
+#include "rlx/runtime/compiled_graph.h"
+#include "rlx/runtime/session.h"
 #include "tests/support/closeness.h"
 #include "tests/support/needs.h"
 #include "tests/unit/cpu/kernel_test.h"
