@@ -13,7 +13,7 @@ PEERS = {"openvino": "OpenVINO", "onnxruntime": "ONNX Runtime", "torch": "PyTorc
 
 
 def minilm_tables(results):
-    """One table of all shapes. A shape reaches its goal by its ratio to OpenVINO or by its share of the FMA floor."""
+    """One table of all shapes. A shape reaches its goal by its ratio to OpenVINO or by its share of the FMA peak."""
     rows = [(str(row["threads"]), row) for row in results.get("shapes", [])]
     rows += [(f"{row['threads']}, AVX2 only", row) for row in results.get("avx2", [])]
     peers = [p for p in PEERS if any(p in row["ratios"] for _, row in rows)]
@@ -27,7 +27,7 @@ def minilm_tables(results):
         *(f"rlx / {PEERS[p]}" for p in peers),
         "goal",
         "of the FMA floor",
-        "products, of the tile",
+        "matmuls, of the best tile",
     ]
     yield from table_head(head)
     for threads, row in rows:
@@ -36,7 +36,7 @@ def minilm_tables(results):
         goal = (
             "–"
             if row["goal"] is None
-            else f"{row['goal']:.2f}, " + {"NO": "missed", "ratio": "reached"}.get(row["passes"], "by the floor")
+            else f"{row['goal']:.2f}, " + {"NO": "missed", "ratio": "reached"}.get(row["passes"], "by the peak")
         )
         yield line(
             [

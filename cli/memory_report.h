@@ -7,7 +7,7 @@
 
 namespace rlx::cli {
 
-inline constexpr const char* kMemoryFlag = "print what the device memory is used for to the standard error at the end";
+inline constexpr const char* kMemoryFlag = "print device memory by use to the standard error at the end";
 
 /// Prints the memory in use, by purpose, to the standard error. A device that reads weights from host memory does not
 /// count them: `host_weights` are their bytes.

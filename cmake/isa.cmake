@@ -1,7 +1,7 @@
 # RLX_ISA: for which instruction sets the kernels of the cpu backend are built. On x86-64 one of
 #   all     every set: what runs anywhere at its best (packages, wheels, tests)
 #   native  the baseline and the best set of this machine: half of the time to compile them and less code. The baseline,
-#           which serves other machines alone, is optimised for size by GCC: the same results in less time to compile.
+#           which serves other machines alone, is optimized for size by GCC: the same results in less time to compile.
 #   a list  as "sse4;avx2" or "sse4,avx2": those and the baseline
 # Other processors have one set, whatever it says. The kernels get a definition RLX_WITHOUT_<SET> for each absent set.
 set(rlx_isa_names sse4 avx2 avx512 avx512vnni avx512bf16)

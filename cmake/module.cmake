@@ -3,7 +3,7 @@
 # rlx_module(NAME [INTERNAL] [SMALL [EXCEPT x.cpp folder ...]] [LIBRARY core|report|models|testing] [DEPENDS a b ...]
 #   [INTERNAL_HEADERS x.h folder ...])
 # Adds rlx/NAME/*.cpp to a library and declares which modules it may include; a folder without sources is allowed.
-# SMALL: much code, each piece of which runs once a graph or a file; release builds optimise it for size, but for EXCEPT,
+# SMALL: much code, each piece of which runs once a graph or a file; release builds optimize it for size, but for EXCEPT,
 # what runs once a run, a token or an element.
 # "a DEPENDS b" permits b and whatever b may include. The headers are installed unless INTERNAL is given, but for those
 # named: what no user needs may change without notice.
@@ -80,8 +80,8 @@ function(rlx_module name)
   endif()
 endfunction()
 
-# rlx_add_sources(LIBRARY SMALL sources...): SMALL is true for those that release builds optimise for size. Under the
-# address sanitizer those of the models are not optimised: half of the time to compile them, and tests spend
+# rlx_add_sources(LIBRARY SMALL sources...): SMALL is true for those that release builds optimize for size. Under the
+# address sanitizer those of the models are not optimized: half of the time to compile them, and tests spend
 # little in them; tests spend most in core, which would take twice the time.
 function(rlx_add_sources library small)
   set_property(GLOBAL APPEND PROPERTY rlx_sources_${library} ${ARGN})
@@ -216,7 +216,7 @@ function(rlx_kernel_objects name)
   target_compile_features(${target} PRIVATE cxx_std_20)
   rlx_configure_target(${target})
   target_compile_definitions(${target} PRIVATE ${rlx_isa_definitions})
-  if(RLX_SANITIZE OR CMAKE_BUILD_TYPE STREQUAL "Debug")
+  if(RLX_SANITIZE OR RLX_PLAIN_KERNELS)
     target_compile_options(${target} PRIVATE -O1 -ffp-contract=fast)
     if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
       # Below -O2 GCC joins no multiply and add without it, and kernels that build on the exact remainder of an FMA
@@ -231,7 +231,7 @@ function(rlx_kernel_objects name)
     target_compile_options(${target} PRIVATE -O3 -ffp-contract=fast)
     # Hot loops of factors are written on vectors: -O3 makes two to three times the code of them, and time to compile it.
     # The generic loops are what runs where no kernel does; GCC's -O2 leaves them scalar unless told (reverse, casts 3x).
-    # Without the header, whose options are those of the others: GCC would optimise sections of an instruction set by them.
+    # Without the header, whose options are those of the others: GCC would optimize sections of an instruction set by them.
     set(plain ${kernels})
     list(FILTER plain INCLUDE REGEX "/(linalg|generic)/[^/]*$")
     set(vectors "")

@@ -1,7 +1,11 @@
 # Compiler settings shared by every target of this project; nothing here reaches consumers.
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
-  set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
+  if(PROJECT_IS_TOP_LEVEL)
+    set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
+  else()
+    set(CMAKE_BUILD_TYPE Release)
+  endif()
 endif()
 
 if(RLX_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
@@ -29,7 +33,7 @@ if(RLX_SANITIZE)
   list(JOIN RLX_SANITIZE "," sanitizers)
   set(rlx_sanitize_flags -fsanitize=${sanitizers} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   if(CMAKE_CXX_COMPILER_ID MATCHES "Clang" AND RLX_SANITIZE MATCHES "address")
-    # clang 15 moves locals to the heap by default, which costs every call of unoptimised code; g++ does not.
+    # clang 15 moves locals to the heap by default, which costs every call of unoptimized code; g++ does not.
     list(APPEND rlx_sanitize_flags -fsanitize-address-use-after-return=never)
   endif()
 endif()

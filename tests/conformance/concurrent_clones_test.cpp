@@ -42,10 +42,11 @@ struct Delayed<Member> {
   }
 };
 
-const cpu::KernelTable& delayed_kernels() {
-  static const cpu::KernelTable table = [] {
+// `isa` is that of the target, for which the compiler packs the weights (RLX_CPU_ISA): one in a process.
+const cpu::KernelTable& delayed_kernels(cpu::Isa isa) {
+  static const cpu::KernelTable table = [isa] {
     using T = cpu::KernelTable;
-    T t = cpu::kernels_for(cpu::best_isa());
+    T t = cpu::kernels_for(isa);
     Delayed<&T::pack_b_f32>::apply(t), Delayed<&T::gemm_f32>::apply(t), Delayed<&T::gemm_strided_f32>::apply(t);
     Delayed<&T::attention_f32>::apply(t), Delayed<&T::layer_norm_f32>::apply(t), Delayed<&T::softmax_f32>::apply(t);
     Delayed<&T::tape_run>::apply(t), Delayed<&T::reduce_f32>::apply(t);
@@ -64,7 +65,7 @@ class DelayedCpu final : public Backend {
     return backend_for(Device::Cpu)->target(o);
   }
   std::unique_ptr<const ExecutableGraph> compile_lir(LirModule lir, const BackendOptions& o) const override {
-    return std::make_unique<cpu::Executable>(std::move(lir), delayed_kernels(), o);
+    return std::make_unique<cpu::Executable>(std::move(lir), delayed_kernels(cpu::parse_isa(o.isa)), o);
   }
 };
 

@@ -35,7 +35,7 @@ TEST_CASE("device: random programs with parts on the cpu") {
     CompileOptions options;
     if (seed % 3 == 0) test::place_label(p.graph, "b", Device::Cpu, options);
     INFO("seed ", seed, "\n", print_text(p.graph));
-    test::check_program(p, session, options);
+    test::check_program(p, session, options, test::device_subnormals());
   }
 }
 

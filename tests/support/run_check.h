@@ -48,14 +48,15 @@ inline CompiledGraph check_sample(const Session& session, const Sample& sample,
 }
 
 /// Compares two runs of `f`, from its initial states on, with the exact results of `g`.
-inline void check_runs(CompiledGraph& f, const Graph& g, NamedTensors values) {
+inline void check_runs(CompiledGraph& f, const Graph& g, NamedTensors values,
+                       Subnormals subnormals = Subnormals::Kept) {
   NamedTensors inputs;
   for (const IoInfo& p : f.params()) f.set_param(p.name, values.at(p.name));
   for (const IoInfo& in : f.inputs()) inputs.emplace(in.name, values.at(in.name));
   f.reset();
   for (int run = 0; run < 2; ++run) {
     INFO("run ", run);
-    const BoundedResult exact = evaluate_bounded(g, values);
+    const BoundedResult exact = evaluate_bounded(g, values, subnormals);
     expect_within_bound(f.run_typed(inputs), exact);
     for (const IoInfo& s : f.states()) {
       const Tensor state = f.read_state(s.name);

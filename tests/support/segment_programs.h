@@ -69,14 +69,15 @@ inline void place_label(const Graph& g, const char* label, DeviceId device, Comp
 }
 
 /// Compiles the program and checks it at two sets of extents.
-inline void check_program(const RandomProgram& p, const Session& session, CompileOptions options) {
+inline void check_program(const RandomProgram& p, const Session& session, CompileOptions options,
+                          Subnormals subnormals = Subnormals::Kept) {
   if (p.seed % 2 == 0)
     for (const auto& [name, info] : p.graph.symbols()) options.symbol_modes[name] = SymbolMode::runtime(info.max);
   CompiledGraph f = session.compile_with(Graph(p.graph), options);
   for (std::uint64_t variant : {0, 1}) {
     const SymbolBinding binding = p.binding(variant);
     const Graph g = p.graph.symbols().empty() ? p.graph : p.graph.bind(binding);
-    check_runs(f, g, p.values(binding, variant));
+    check_runs(f, g, p.values(binding, variant), subnormals);
   }
 }
 
