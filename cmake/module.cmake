@@ -139,6 +139,21 @@ function(rlx_unity_batch)
   set_source_files_properties(${ARGN} PROPERTIES UNITY_GROUP "${group}")
 endfunction()
 
+# rlx_compile_alone(sources...): those that include every op leave their batch, since the edit of any op compiles them.
+function(rlx_compile_alone)
+  if(RLX_UNITY_LARGE)
+    return()
+  endif()
+  foreach(source IN LISTS ARGN)
+    if(EXISTS "${source}")  # not one that the build makes
+      file(STRINGS "${source}" every_op REGEX "#include \"rlx/(rlx|ir/op)\\.h\"" LIMIT_COUNT 1)
+      if(every_op)
+        set_source_files_properties("${source}" PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+      endif()
+    endif()
+  endforeach()
+endfunction()
+
 # rlx_batch_target(TARGET SIZE): the target is compiled SIZE files at a time, whatever their folders; at most 5 without
 # RLX_UNITY_LARGE.
 function(rlx_batch_target target size)
@@ -146,6 +161,8 @@ function(rlx_batch_target target size)
     set(size 5)
   endif()
   set_target_properties(${target} PROPERTIES UNITY_BUILD ${RLX_UNITY} UNITY_BUILD_BATCH_SIZE ${size})
+  get_target_property(sources ${target} SOURCES)
+  rlx_compile_alone(${sources})
 endfunction()
 
 # rlx_group_target(TARGET sources...): the target is compiled some files of a module at a time.
@@ -158,6 +175,7 @@ function(rlx_group_target target)
     target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
   endif()
   rlx_group_by_module(${ARGN})
+  rlx_compile_alone(${ARGN})
 endfunction()
 
 # How releases compile what runs once a graph or a file: for size, without the passes of GCC that take a sixth of the
