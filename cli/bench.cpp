@@ -17,6 +17,7 @@
 
 #include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/device_options.h"
 #include "cli/file_bindings.h"
 #include "cli/graph_file.h"
 #include "cli/made_up.h"
@@ -28,7 +29,6 @@
 #include "rlx/models/encoder/bert.h"
 #include "rlx/models/sentence_encoder.h"
 #include "rlx/rlx.h"
-#include "rlx/threads/thread_pool.h"
 
 #ifndef RLX_VERSION  // our build defines these
 #define RLX_VERSION "of an unknown version"
@@ -445,32 +445,32 @@ void bench(const BenchOptions& o) {
 void register_bench(CommandLine& line) {
   auto o = std::make_shared<BenchOptions>();
   const Command sub = line.add_command("bench", "Measure the latency of a graph, or of a sentence encoder per shape");
-  const Argument graph = sub.add_option("graph", o->graph, "graph in text or binary form; - reads the standard input");
+  const Argument graph = sub.add_option("graph", o->graph, "Graph in text or binary form; - reads the standard input");
   graph.type_name("FILE");
   add_file_bindings(sub, o->files);
-  sub.add_option("-b,--bind", o->bindings, "value of a symbolic dimension that no input file gives")
+  sub.add_option("-b,--bind", o->bindings, "Value of a symbolic dimension that no input file gives")
       .type_name("SYMBOL=N")
       .one_value_each()
       .needs(graph);
-  const Argument model = sub.add_option("--model", o->model, "model folder of a sentence encoder").type_name("DIR");
-  sub.add_option("--shapes", o->shapes, "input shapes of the model: BATCHxSEQUENCE, separated by commas")
+  const Argument model = sub.add_option("--model", o->model, "Model folder of a sentence encoder").type_name("DIR");
+  sub.add_option("--shapes", o->shapes, "Input shapes of the model: BATCHxSEQUENCE, separated by commas")
       .delimiter(',')
       .needs(model);
-  sub.add_option("-d,--device", o->device, kDeviceUsage).show_default();
-  sub.add_option("--threads", o->threads, "threads (default: the machine's)").in_range(1, kMaxThreads);
-  sub.add_option("--isa", o->isa, "force a lower instruction set that this machine has: avx512, avx2, sse4");
+  add_device_option(sub, o->device);
+  add_threads_option(sub, o->threads);
+  sub.add_option("--isa", o->isa, "Force a lower instruction set that this machine has: avx512, avx2, sse4");
   std::vector<std::string> precisions;
   for (MatmulPrecision p : kMatmulPrecisions) precisions.emplace_back(matmul_precision_name(p));
   sub.add_option("--matmul-precision", o->matmul_precision,
-                 "allowed precision loss of matmuls: none, or operands rounded to bf16 or int8")
+                 "Allowed precision loss of matmuls: none, or operands rounded to bf16 or int8")
       .one_of(precisions)
       .show_default();
   sub.renamed("--products", "--matmul-precision");
-  sub.add_option("--runs", o->min_runs, "least number of timed runs").in_range(1, 1000000);
-  sub.add_option("--seconds", o->budget_s, "time budget of a graph or shape").in_range(0.001, 3600.0);
-  sub.add_flag("--json", o->json, "one JSON object per graph or shape, with --breakdown also the kernels");
-  sub.add_flag("--memory", o->memory, kMemoryFlag);
-  sub.add_flag("--breakdown", o->breakdown, "time by kernel, beside the roofline of arithmetic and memory");
+  sub.add_option("--runs", o->min_runs, "Least number of timed runs").in_range(1, 1000000);
+  sub.add_option("--seconds", o->budget_s, "Time budget of a graph or shape").in_range(0.001, 3600.0);
+  sub.add_flag("--json", o->json, "One JSON object per graph or shape, with --breakdown also the kernels");
+  add_memory_flag(sub, o->memory);
+  sub.add_flag("--breakdown", o->breakdown, "Time by kernel, beside the roofline of arithmetic and memory");
   sub.footer(concat_text(
       "Inputs and params of a graph that no file gives get made-up values, the same in every run.\n\n", kExitStatus));
   sub.callback([o] { bench(*o); });

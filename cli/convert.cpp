@@ -6,6 +6,7 @@
 
 #include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/device_options.h"
 #include "cli/terminal.h"
 #include "cli/usage.h"
 #include "rlx/models/convert/model_convert.h"
@@ -98,11 +99,11 @@ void register_convert(CommandLine& line) {
       "--importance", args->importance,
       "Importance matrix, a weight for each column of each matrix: imatrix GGUF of llama.cpp, or safetensors");
   command.add_option("--pre", args->pre,
-                     "llama.cpp's name of the pre-tokenizer, if the patterns of tokenizer.json are not known");
+                     "Name of the pre-tokenizer in llama.cpp, if the patterns of tokenizer.json are not known");
   command.add_option(
       "--split-max-size", args->split_max_size,
       "Maximum tensor bytes in a file, for example 500M or 2G; larger models become several files (default: one file)");
-  command.add_option("--threads", args->threads, "Threads for quantization (default: all)").not_negative();
+  add_threads_option(command, args->threads);
   command.add_flag("--quiet", args->quiet, "Print no progress and no notes");
   command.footer(std::string("A conversion that is interrupted keeps what it has written beside the target; the same "
                              "command resumes it.\n") +

@@ -110,20 +110,20 @@ void register_devices(CommandLine& line) {
   auto args = std::make_shared<Args>();
   const Command cmd = line.add_command("devices", "List devices and whether they can be used here");
   const Argument format =
-      cmd.add_option("--format", args->format, "text or json").one_of({"text", "json"}).show_default();
+      cmd.add_option("--format", args->format, "Format of the output").one_of({"text", "json"}).show_default();
   const Argument environment =
-      cmd.add_flag("--env", args->environment, "the environment variables rlx reads, instead of the devices");
+      cmd.add_flag("--env", args->environment, "The environment variables rlx reads, instead of the devices");
   const Argument options =
       cmd.add_flag("--options", args->options,
-                   "what sessions on each device take as options (Session(device, {{NAME, VALUE}}); "
+                   "What sessions on each device take as options (Session(device, {{NAME, VALUE}}); "
                    "device_options in Python), instead of the devices")
           .excludes(environment);
   const Argument dtypes =
-      cmd.add_flag("--dtypes", args->dtypes, "which op runs in which dtype on which device, as a page: docs/devices.md")
+      cmd.add_flag("--dtypes", args->dtypes, "Which op runs in which dtype on which device, as a page: docs/devices.md")
           .excludes(format)
           .excludes(environment)
           .excludes(options);
-  cmd.add_option("-o,--output", args->output, "file for --dtypes instead of the standard output")
+  cmd.add_option("-o,--output", args->output, "File for --dtypes instead of the standard output")
       .type_name("FILE")
       .needs(dtypes);
   cmd.callback([args] {

@@ -8,7 +8,7 @@
 
 #include "cli/arguments.h"
 #include "cli/commands.h"
-#include "cli/graph_file.h"
+#include "cli/device_options.h"
 #include "cli/memory_report.h"
 #include "cli/terminal.h"
 #include "cli/usage.h"
@@ -16,7 +16,6 @@
 #include "rlx/formats/json.h"
 #include "rlx/formats/npy.h"
 #include "rlx/models/sentence_encoder.h"
-#include "rlx/threads/thread_pool.h"
 
 namespace rlx::cli {
 namespace {
@@ -268,12 +267,12 @@ void register_embed(CommandLine& line) {
       .type_name("FILE")
       .one_value_each();
   cmd.add_option("--format", args->format,
-                 "json (an array of number arrays), npy or text; default json, with --pairs text")
+                 "Format of the vectors; default json (an array of number arrays), with --pairs text")
       .one_of({"json", "npy", "text"});
   cmd.add_option("-o,--output", args->output, "Write here instead of the standard output").type_name("FILE");
   cmd.add_option("--batch", args->batch, "Texts per batch").in_range(1, 4096).show_default();
-  cmd.add_option("-d,--device", args->device, kDeviceUsage).show_default();
-  cmd.add_option("--threads", args->threads, "Threads; 0: all available CPUs").in_range(0, kMaxThreads).show_default();
+  add_device_option(cmd, args->device);
+  add_threads_option(cmd, args->threads);
   cmd.add_option("--max-tokens", args->max_tokens, "Tokens kept per text; 0: the model's limit")
       .in_range(0, 1 << 30)
       .show_default();
@@ -286,7 +285,7 @@ void register_embed(CommandLine& line) {
   cmd.add_option("--prompt", args->prompt, "Text to put before every text").type_name("TEXT").excludes(named);
   const Argument skip = cmd.add_flag("--skip-empty", args->skip_empty, "Leave out texts that have no tokens");
   cmd.add_flag("--zero-empty", args->zero_empty, "Give texts that have no tokens a vector of zeros").excludes(skip);
-  cmd.add_flag("--memory", args->memory, kMemoryFlag);
+  add_memory_flag(cmd, args->memory);
   cmd.add_flag("--pairs", args->pairs, "Print the cosine similarity of every pair of texts instead of vectors");
   cmd.footer(
       concat_text("Without --text and --file, texts are read from the standard input, one per line. An empty one is an "

@@ -110,10 +110,10 @@ void add_file_bindings(Command command, FileBindings& to) {
       .add_option("-i,--input", to.inputs, "FILE.npy for the next input, NAME=FILE.npy, or FILE.npz with all of them")
       .type_name("[NAME=]FILE")
       .one_value_each();
-  command.add_option("-p,--param", to.params, "a weight, given like --input").type_name("[NAME=]FILE").one_value_each();
-  command.add_option("-w,--weights", to.weights, "safetensors file with the weights that no --param gives")
+  command.add_option("-p,--param", to.params, "A weight, given like --input").type_name("[NAME=]FILE").one_value_each();
+  command.add_option("-w,--weights", to.weights, "Safetensors file with the weights that no --param gives")
       .type_name("FILE");
-  command.add_flag("--cast", to.cast, "convert inputs and params whose dtype differs, even when that rounds");
+  command.add_flag("--cast", to.cast, "Convert inputs and params whose dtype differs, even when that rounds");
 }
 
 }  // namespace rlx::cli

@@ -5,6 +5,7 @@
 
 #include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/device_options.h"
 #include "cli/graph_file.h"
 #include "cli/made_up.h"
 #include "cli/terminal.h"
@@ -219,35 +220,35 @@ void run(const InspectArgs& args) {
 void register_inspect(CommandLine& line) {
   auto args = std::make_shared<InspectArgs>();
   const Command cmd = line.add_command("inspect", "Show every stage of a compile: graphs, fusion, buffers");
-  cmd.add_option("graph", args->graph, "graph in text or binary form; - reads the standard input").type_name("FILE");
+  cmd.add_option("graph", args->graph, "Graph in text or binary form; - reads the standard input").type_name("FILE");
   const Argument model = cmd.add_option("-m,--model", args->model,
-                                        "model folder: its encoder is built and compiled (weights are not loaded)")
+                                        "Model folder: its encoder is built and compiled (weights are not loaded)")
                              .type_name("DIR");
-  cmd.add_option("--batch", args->batch, "texts of the model's batch").show_default().in_range(1, 1 << 30).needs(model);
-  cmd.add_option("--seq", args->sequence, "tokens per text of the model's batch")
+  cmd.add_option("--batch", args->batch, "Texts of the model's batch").show_default().in_range(1, 1 << 30).needs(model);
+  cmd.add_option("--seq", args->sequence, "Tokens per text of the model's batch")
       .show_default()
       .in_range(1, 1 << 30)
       .needs(model);
-  cmd.add_option("-b,--bind", args->bindings, "value of a symbolic dimension; the buffer plan needs all of them")
+  cmd.add_option("-b,--bind", args->bindings, "Value of a symbolic dimension; the buffer plan needs all of them")
       .type_name("SYMBOL=N")
       .one_value_each();
-  cmd.add_option("-d,--device", args->device, kDeviceUsage).show_default();
-  cmd.add_option("-s,--stage", args->stages, "show only these stages, separated by commas")
+  add_device_option(cmd, args->device);
+  cmd.add_option("-s,--stage", args->stages, "Show only these stages, separated by commas")
       .delimiter(',')
       .type_name("NAME")
       .one_value_each();
-  cmd.add_flag("--list", args->list, "list the stages of this compile, or without a graph all possible stages");
-  cmd.add_flag("--summary", args->summary, "sizes and counts only");
-  cmd.add_flag("--text", args->text, "graphs in text form instead of the table");
+  cmd.add_flag("--list", args->list, "List the stages of this compile, or without a graph all possible stages");
+  cmd.add_flag("--summary", args->summary, "Sizes and counts only");
+  cmd.add_flag("--text", args->text, "Graphs in text form instead of the table");
   cmd.add_flag("--code", args->code,
-               "only the device code: StableHLO of a tpu, WGSL of a gpu; the device may be absent");
-  cmd.add_flag("--no-fusion", args->no_fusion, "compile without fusion");
-  cmd.add_flag("--fusable", args->fusable, "lower HIR blocks to chains of primitives and let the passes fuse them");
-  cmd.add_option("--save", args->save, "write the graph itself, before any stage, in text form to FILE")
+               "Only the device code: StableHLO of a tpu, WGSL of a gpu; the device may be absent");
+  cmd.add_flag("--no-fusion", args->no_fusion, "Compile without fusion");
+  cmd.add_flag("--fusable", args->fusable, "Lower HIR blocks to chains of primitives and let the passes fuse them");
+  cmd.add_option("--save", args->save, "Write the graph itself, before any stage, in text form to FILE")
       .type_name("FILE");
   const Argument html =
-      cmd.add_option("--html", args->html, "write all of it to FILE as an HTML report").type_name("FILE");
-  cmd.add_flag("--profile", args->profile, "run the graph on made-up values, for the times in the report").needs(html);
+      cmd.add_option("--html", args->html, "Write all of it to FILE as an HTML report").type_name("FILE");
+  cmd.add_flag("--profile", args->profile, "Run the graph on made-up values, for the times in the report").needs(html);
   cmd.callback([args] { run(*args); });
 }
 

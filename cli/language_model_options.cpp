@@ -8,14 +8,13 @@
 #include <filesystem>
 
 #include "cli/arguments.h"
-#include "cli/graph_file.h"
+#include "cli/device_options.h"
 #include "cli/terminal.h"
 #include "cli/usage.h"
 #include "rlx/base/utf8.h"
 #include "rlx/formats/packed_weight_files.h"
 #include "rlx/generation/json_schema.h"
 #include "rlx/generation/stop_strings.h"
-#include "rlx/threads/thread_pool.h"
 
 namespace rlx::cli {
 namespace {
@@ -151,8 +150,8 @@ void add_model_options(Command cmd, ModelArgs& args) {
          "bf16 for bf16 weights")
       .one_of({"auto", "exact", "bf16", "int8"})
       .show_default();
-  cmd.add_option("-d,--device", args.device, kDeviceUsage).show_default();
-  cmd.add_option("--threads", args.threads, "Threads; 0: all available CPUs").in_range(0, kMaxThreads).show_default();
+  add_device_option(cmd, args.device);
+  add_threads_option(cmd, args.threads);
   const Argument packed_weights =
       cmd.add_option("--packed-weights", args.packed_weights,
                      "Store the packed weights in this folder; later starts map them from there")

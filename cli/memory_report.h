@@ -7,8 +7,6 @@
 
 namespace rlx::cli {
 
-inline constexpr const char* kMemoryFlag = "print device memory by use to the standard error at the end";
-
 /// Prints the memory in use, by purpose, to the standard error. A device that reads weights from host memory does not
 /// count them: `host_weights` are their bytes.
 void report_memory(const OpenDevice& device, std::size_t host_weights);

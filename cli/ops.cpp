@@ -147,12 +147,12 @@ void run(const OpsArgs& args) {
 void register_ops(CommandLine& line) {
   auto args = std::make_shared<OpsArgs>();
   const Command cmd = line.add_command("ops", "List the ops, their rules and the devices that run them");
-  const Argument op = cmd.add_option("--op", args->op, "everything about one op: attributes, rules, devices, samples")
+  const Argument op = cmd.add_option("--op", args->op, "Everything about one op: attributes, rules, devices, samples")
                           .type_name("NAME");
-  cmd.add_flag("--coverage", args->coverage, "the matrix of dtypes, rules and devices, with the reason of every hole")
+  cmd.add_flag("--coverage", args->coverage, "The matrix of dtypes, rules and devices, with the reason of every hole")
       .excludes(op);
-  cmd.add_flag("--markdown", args->markdown, "print Markdown: the reference (docs/ops.md), or the matrix").excludes(op);
-  cmd.add_option("-o,--output", args->output, "file instead of the standard output").type_name("FILE");
+  cmd.add_flag("--markdown", args->markdown, "Print Markdown: the reference (docs/ops.md), or the matrix").excludes(op);
+  cmd.add_option("-o,--output", args->output, "File instead of the standard output").type_name("FILE");
   cmd.callback([args] { run(*args); });
 }
 

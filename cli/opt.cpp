@@ -3,6 +3,7 @@
 
 #include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/device_options.h"
 #include "cli/graph_file.h"
 #include "cli/terminal.h"
 #include "cli/usage.h"
@@ -112,25 +113,25 @@ void run(const OptArgs& args) {
 void register_opt(CommandLine& line) {
   auto args = std::make_shared<OptArgs>();
   const Command cmd = line.add_command("opt", "Run compiler passes on a graph file and print the result");
-  cmd.add_option("graph", args->graph, "graph in text or binary form; - reads the standard input").type_name("FILE");
+  cmd.add_option("graph", args->graph, "Graph in text or binary form; - reads the standard input").type_name("FILE");
   cmd.add_option("-p,--pass", args->passes,
-                 "passes in order, separated by commas; `all`: every pass (default: those of a compile for the target)")
+                 "Passes in order, separated by commas; `all`: every pass (default: those of a compile for the target)")
       .delimiter(',')
       .type_name("NAME")
       .one_value_each();
-  cmd.add_flag("--list", args->list, "list the passes: what each does and when that is legal");
+  cmd.add_flag("--list", args->list, "List the passes: what each does and when that is legal");
   cmd.add_option("-t,--target", args->target,
-                 "fuse only what this device has kernels for: one of `rlx devices`, available or not, or reference "
+                 "Fuse only what this device has kernels for: one of `rlx devices`, available or not, or reference "
                  "(default: with --pass no limit, else cpu)")
       .type_name("DEVICE");
-  cmd.add_flag("--fusable", args->fusable, "lower HIR blocks to chains of primitives instead of fused ops");
-  cmd.add_option("-b,--bind", args->bindings, "fix a symbolic dimension first").type_name("SYMBOL=N").one_value_each();
-  cmd.add_option("-o,--output", args->output, "file for the result instead of the standard output").type_name("FILE");
+  cmd.add_flag("--fusable", args->fusable, "Lower HIR blocks to chains of primitives instead of fused ops");
+  cmd.add_option("-b,--bind", args->bindings, "Fix a symbolic dimension first").type_name("SYMBOL=N").one_value_each();
+  cmd.add_option("-o,--output", args->output, "File for the result instead of the standard output").type_name("FILE");
   const Argument diff =
-      cmd.add_flag("--diff", args->diff, "print how many ops of each kind changed instead of the graph");
-  cmd.add_flag("--binary", args->binary, "write the binary form").excludes(diff);
-  cmd.add_flag("--origins", args->origins, "print where each node came from");
-  cmd.add_flag("--report", args->report, "print the fused patterns and the missed fusions to the standard error");
+      cmd.add_flag("--diff", args->diff, "Print how many ops of each kind changed instead of the graph");
+  cmd.add_flag("--binary", args->binary, "Write the binary form").excludes(diff);
+  cmd.add_flag("--origins", args->origins, "Print where each node came from");
+  cmd.add_flag("--report", args->report, "Print the fused patterns and the missed fusions to the standard error");
   cmd.callback([args] { run(*args); });
 }
 

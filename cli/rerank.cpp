@@ -5,13 +5,12 @@
 
 #include "cli/arguments.h"
 #include "cli/commands.h"
-#include "cli/graph_file.h"
+#include "cli/device_options.h"
 #include "cli/memory_report.h"
 #include "cli/searchable.h"
 #include "cli/terminal.h"
 #include "cli/usage.h"
 #include "rlx/models/reranker.h"
-#include "rlx/threads/thread_pool.h"
 
 namespace rlx::cli {
 namespace {
@@ -25,6 +24,17 @@ struct RerankArgs {
   int threads = 0;
   bool raw = false, memory = false;
 };
+
+// Until the next release, the first file is the model where --model is absent.
+void read_old_form(RerankArgs& args) {
+  if (!args.model.empty()) return;
+  if (args.texts.files.size() < 2)
+    throw UsageError(ErrorCode::InvalidArgument, "--model is required",
+                     "`rlx rerank --model DIR --query TEXT FILE...`");
+  std::fprintf(stderr, "rlx: the model of rerank is now --model; without it goes with the next release\n");
+  args.model = args.texts.files.front();
+  args.texts.files.erase(args.texts.files.begin());
+}
 
 void run(const RerankArgs& args) {
   const std::vector<Found> found = read_passages(args.texts);
@@ -64,8 +74,7 @@ void run(const RerankArgs& args) {
 void register_rerank(CommandLine& line) {
   auto args = std::make_shared<RerankArgs>();
   const Command cmd = line.add_command("rerank", "Order passages of text files by how well they answer a query");
-  cmd.add_option("model", args->model, "Folder of a cross-encoder: config.json, tokenizer, *.safetensors")
-      .required()
+  cmd.add_option("--model", args->model, "Folder of a cross-encoder (required): config.json, tokenizer, *.safetensors")
       .type_name("DIR");
   cmd.add_option("-q,--query", args->query, "The query that passages are ranked for").required().type_name("TEXT");
   cmd.add_option("--instruction", args->instruction, "The task, for Qwen3 rerankers: which passages are relevant")
@@ -78,10 +87,13 @@ void register_rerank(CommandLine& line) {
       .in_range(0, 1 << 30)
       .show_default();
   cmd.add_option("--batch", args->batch, "Passages per batch").in_range(1, 4096).show_default();
-  cmd.add_option("-d,--device", args->device, kDeviceUsage).show_default();
-  cmd.add_option("--threads", args->threads, "Threads; 0: all available CPUs").in_range(0, kMaxThreads).show_default();
-  cmd.add_flag("--memory", args->memory, kMemoryFlag);
-  cmd.callback([args] { run(*args); });
+  add_device_option(cmd, args->device);
+  add_threads_option(cmd, args->threads);
+  add_memory_flag(cmd, args->memory);
+  cmd.callback([args] {
+    read_old_form(*args);
+    run(*args);
+  });
 }
 
 }  // namespace rlx::cli

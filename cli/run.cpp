@@ -6,6 +6,7 @@
 
 #include "cli/arguments.h"
 #include "cli/commands.h"
+#include "cli/device_options.h"
 #include "cli/file_bindings.h"
 #include "cli/graph_file.h"
 #include "cli/memory_report.h"
@@ -13,7 +14,6 @@
 #include "cli/usage.h"
 #include "rlx/formats/mapped_file.h"
 #include "rlx/formats/npy.h"
-#include "rlx/threads/thread_pool.h"
 
 namespace rlx::cli {
 namespace {
@@ -131,7 +131,7 @@ void run(const RunArgs& args) {
 void register_run(CommandLine& line) {
   auto args = std::make_shared<RunArgs>();
   const Command cmd = line.add_command("run", "Run a graph file on npy inputs");
-  cmd.add_option("graph", args->graph, "graph in text or binary form; - reads the standard input")
+  cmd.add_option("graph", args->graph, "Graph in text or binary form; - reads the standard input")
       .required()
       .type_name("FILE");
   add_file_bindings(cmd, args->files);
@@ -140,17 +140,17 @@ void register_run(CommandLine& line) {
                  "for all (states as state.NAME)")
       .type_name("[NAME=]FILE")
       .one_value_each();
-  cmd.add_flag("--print", args->print, "print the outputs and the states after the run (the default without --output)");
-  cmd.add_option("--max-values", args->max_values, "values printed per output")
+  cmd.add_flag("--print", args->print, "Print the outputs and the states after the run (the default without --output)");
+  cmd.add_option("--max-values", args->max_values, "Values printed per output")
       .show_default()
       .in_range(std::int64_t{0}, std::int64_t{1} << 40);
-  const Argument device = cmd.add_option("-d,--device", args->device, kDeviceUsage).show_default();
+  const Argument device = add_device_option(cmd, args->device);
   const Argument oracle =
-      cmd.add_flag("--oracle", args->oracle, "evaluate op by op with the reference rules, in double inside each op")
+      cmd.add_flag("--oracle", args->oracle, "Evaluate op by op with the reference rules, in double inside each op")
           .excludes(device);
-  cmd.add_flag("--memory", args->memory, kMemoryFlag).excludes(oracle);
-  cmd.add_flag("--f64", args->f64, "compute in F64: every float leaf and constant is converted first");
-  cmd.add_option("--threads", args->threads, "0: all available CPUs").show_default().in_range(0, kMaxThreads);
+  add_memory_flag(cmd, args->memory).excludes(oracle);
+  cmd.add_flag("--f64", args->f64, "Compute in F64: every float leaf and constant is converted first");
+  add_threads_option(cmd, args->threads);
   cmd.callback([args] { run(*args); });
 }
 

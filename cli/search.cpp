@@ -4,13 +4,12 @@
 
 #include "cli/arguments.h"
 #include "cli/commands.h"
-#include "cli/graph_file.h"
+#include "cli/device_options.h"
 #include "cli/memory_report.h"
 #include "cli/searchable.h"
 #include "cli/terminal.h"
 #include "rlx/models/passages.h"
 #include "rlx/models/sentence_encoder.h"
-#include "rlx/threads/thread_pool.h"
 
 namespace rlx::cli {
 namespace {
@@ -75,9 +74,9 @@ void register_search(CommandLine& line) {
   cmd.add_option("--dimensions", args->dimensions, "Elements compared of each vector, for Matryoshka models; 0: all")
       .in_range(0, 1 << 20)
       .show_default();
-  cmd.add_option("-d,--device", args->device, kDeviceUsage).show_default();
-  cmd.add_option("--threads", args->threads, "Threads; 0: all available CPUs").in_range(0, kMaxThreads).show_default();
-  cmd.add_flag("--memory", args->memory, kMemoryFlag);
+  add_device_option(cmd, args->device);
+  add_threads_option(cmd, args->threads);
+  add_memory_flag(cmd, args->memory);
   cmd.callback([args] { run(*args); });
 }
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "cli/arguments.h"
-#include "cli/graph_file.h"
 #include "cli/terminal.h"
 #include "rlx/base/utf8.h"
 #include "rlx/error.h"
@@ -97,7 +96,7 @@ void add_searchable_options(Command cmd, SearchableOptions& options) {
 }
 
 void add_match_format(Command cmd, MatchFormat& format) {
-  cmd.add_option("--format", format.name, "text or json").one_of({"text", "json"}).show_default();
+  cmd.add_option("--format", format.name, "Format of the output").one_of({"text", "json"}).show_default();
 }
 
 }  // namespace rlx::cli

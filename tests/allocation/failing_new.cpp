@@ -1,6 +1,6 @@
 // Every form of operator new of this program, counted, and failing on request.
 #include "tests/allocation/failing_new.h"
-#include "tests/support/sanitized.h"
+#include "tests/support/build_kind.h"
 
 #include <atomic>
 #include <cerrno>

@@ -6,9 +6,9 @@
 #include "rlx/formats/gguf.h"
 #include "rlx/formats/gguf_writer.h"
 #include "rlx/formats/mapped_file.h"
+#include "tests/support/build_kind.h"
 #include "tests/support/error_text.h"
 #include "tests/support/run_program.h"
-#include "tests/support/sanitized.h"
 #include "tests/support/temp_dir.h"
 
 using namespace rlx;

@@ -1,10 +1,12 @@
 // `rlx embed`, `rlx search`: what they print, and what they say when something is wrong.
 #include <doctest/doctest.h>
 
+#include <cctype>
 #include <cmath>
 #include <csignal>
 #include <filesystem>
 #include <limits>
+#include <sstream>
 
 #include "rlx/formats/json.h"
 #include "rlx/formats/npy.h"
@@ -22,9 +24,37 @@ namespace {
 
 const char* const kThree = "The weather is lovely today.\nIt's so sunny outside!\nHe drove to the stadium.\n";
 
+std::vector<std::string> lines_of(const std::string& text) {
+  std::istringstream in(text);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
 std::string model_option() { return " --model '" + model_dir() + "' "; }
 
 }  // namespace
+
+TEST_CASE("rlx: the texts of all options begin with a capital letter or a digit") {
+  std::size_t texts = 0;
+  const auto check = [&](const std::string& command) {
+    const std::string help = run_rlx(command + "--help").out;
+    for (const std::string& line : lines_of(help)) {
+      constexpr std::size_t kColumn = 30;  // where CLI11 puts the texts of options and commands
+      if (line.size() <= kColumn || line[kColumn - 1] != ' ' || !line.starts_with("  ")) continue;
+      const unsigned char first = static_cast<unsigned char>(line[kColumn]);
+      if (first == ' ') continue;
+      CAPTURE(line);
+      CHECK((std::isupper(first) || std::isdigit(first)));
+      ++texts;
+    }
+    return help;
+  };
+  for (const std::string& line : lines_of(check("")))
+    if (line.starts_with("  ") && std::islower(static_cast<unsigned char>(line[2])))
+      check(line.substr(2, line.find(' ', 2) - 2) + " ");
+  CHECK(texts > 100);
+}
 
 TEST_CASE("rlx: version, help, wrong commands") {
   CHECK(run_rlx("--version").out.rfind("rlx ", 0) == 0);
@@ -116,7 +146,7 @@ TEST_CASE("rlx: the standard output is full, or numbers are out of range: one sh
   for (const std::string& command :
        {std::string("run x.rlx --threads 1000000"), std::string("run x.rlx --max-values -1"),
         std::string("run x.rlx --threads 65"), "embed --threads 65" + with, "bench --threads 65" + with,
-        "bench --threads 0" + with, "bench --runs 0" + with, "bench --seconds -1" + with, "inspect --seq 0" + with,
+        "bench --threads -1" + with, "bench --runs 0" + with, "bench --seconds -1" + with, "inspect --seq 0" + with,
         "embed --max-tokens 99999999999" + with}) {
     CAPTURE(command);
     const ProgramResult r = run_rlx(command);

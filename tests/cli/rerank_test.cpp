@@ -27,7 +27,7 @@ TEST_CASE("rlx rerank: passages in the order of the model's scores") {
   std::vector<std::string> passages;
   for (std::size_t i = 0; i < 6; ++i) passages.push_back(r.pairs[i].second), lines += r.pairs[i].second + "\n";
   const std::string file = dir.write("a.txt", lines);
-  const std::string command = "rerank " + model.path() + " --query '" + r.pairs[0].first + "' ";
+  const std::string command = "rerank --model " + model.path() + " --query '" + r.pairs[0].first + "' ";
   const std::vector<Match> best = Reranker(model.path()).rank(r.pairs[0].first, passages, 6);
   const ProgramResult json = run_rlx(command + "--format json --top 4 " + file);
   CHECK_MESSAGE(json.status == 0, json.err);
@@ -46,10 +46,30 @@ TEST_CASE("rlx rerank: passages in the order of the model's scores") {
   const ProgramResult raw = run_rlx(command + "--raw --top 1 --format json " + file);
   CHECK(JsonDocument::parse(raw.out, "raw").root().elements("rows")[0].get_number("score") !=
         doctest::Approx(best[0].score));
-  CHECK(run_rlx("rerank " + model.path() + " " + file).status == 2);
-  const ProgramResult none = run_rlx("rerank " + dir.path() + " -q a " + file);
+  const ProgramResult nameless = run_rlx("rerank -q a " + file);
+  CHECK(nameless.status == 2);
+  CHECK(test::contains(nameless.err, "--model is required"));
+  const ProgramResult none = run_rlx("rerank --model " + dir.path() + " -q a " + file);
   CHECK(none.status == 1);
   CHECK(test::contains(none.err, "holds no config.json"));
+}
+
+TEST_CASE("rlx rerank: the form of earlier commits gives the same and says the new one") {
+  const test::FolderReference r = test::folder_reference("rerank_bert");
+  const test::TempDir model, dir;
+  test::write_folder(model, r);
+  const std::string file = dir.write("a.txt", r.pairs[0].second + "\n" + r.pairs[1].second + "\n");
+  const std::string query = " -q '" + r.pairs[0].first + "' ";
+  const ProgramResult now = run_rlx("rerank --model " + model.path() + query + file);
+  CHECK_MESSAGE(now.status == 0, now.err);
+  CHECK_FALSE(test::contains(now.err, "is now --model"));
+  for (const std::string& old :
+       {"rerank " + model.path() + " " + file + query, "rerank" + query + model.path() + " " + file}) {
+    const ProgramResult got = run_rlx(old);
+    CHECK_MESSAGE(got.status == 0, got.err);
+    CHECK(got.out == now.out);
+    CHECK(test::contains(got.err, "the model of rerank is now --model"));
+  }
 }
 
 TEST_CASE("rlx rerank: a model that answers yes or no, and what it is told to look for") {
@@ -59,7 +79,7 @@ TEST_CASE("rlx rerank: a model that answers yes or no, and what it is told to lo
   const std::string file = dir.write("a.txt", r.pairs[0].second + "\n" + r.pairs[1].second + "\n");
   const auto scores = [&](const std::string& options) {
     const ProgramResult got =
-        run_rlx("rerank " + model.path() + " -q '" + r.pairs[0].first + "' --format json " + options + file);
+        run_rlx("rerank --model " + model.path() + " -q '" + r.pairs[0].first + "' --format json " + options + file);
     CHECK_MESSAGE(got.status == 0, got.err);
     std::vector<double> out(2);
     const JsonDocument document = JsonDocument::parse(got.out, "out");

@@ -9,10 +9,10 @@
 #include "rlx/formats/safetensors.h"
 #include "rlx/ir/serial/serialize.h"
 #include "rlx/ir/text.h"
+#include "tests/support/build_kind.h"
 #include "tests/support/error_text.h"
 #include "tests/support/paths.h"
 #include "tests/support/run_program.h"
-#include "tests/support/sanitized.h"
 #include "tests/support/temp_dir.h"
 #include "tests/support/values.h"
 

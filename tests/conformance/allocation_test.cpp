@@ -11,8 +11,8 @@
 #include "rlx/ir/graph.h"
 #include "rlx/ir/ops/blocks.h"
 #include "rlx/runtime/session.h"
+#include "tests/support/build_kind.h"
 #include "tests/support/decode_loop.h"
-#include "tests/support/sanitized.h"
 
 // With the thread sanitizer, g++ mistakes the inlined operator new for malloc.
 #pragma GCC diagnostic ignored "-Wmismatched-new-delete"

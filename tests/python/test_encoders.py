@@ -152,7 +152,9 @@ def test_scores_are_those_of_the_program(bert, tmp_path):
     passages = [p for _, p in bert.given[:6]]
     (tmp_path / "a.txt").write_text("\n".join(passages) + "\n")
     for options, activation in (([], None), (["--raw"], "identity")):
-        rows = of_the_program("rerank", bert.folder, "--query", query, "--format", "json", *options, tmp_path / "a.txt")
+        rows = of_the_program(
+            "rerank", "--model", bert.folder, "--query", query, "--format", "json", *options, tmp_path / "a.txt"
+        )
         ranked = rlx.Reranker(bert.folder, activation=activation).rank(query, passages)
         assert [(r["line"] - 1, r["text"]) for r in rows] == [(i, passages[i]) for i, _ in ranked]
         assert np.allclose([r["score"] for r in rows], [s for _, s in ranked], rtol=1e-6)

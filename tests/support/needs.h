@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/sanitized.h"
+#include "tests/support/build_kind.h"
 
 namespace rlx::test {
 

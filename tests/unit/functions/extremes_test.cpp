@@ -20,8 +20,8 @@
 #include "rlx/ir/ops/shape.h"
 #include "rlx/transforms/jvp.h"
 #include "rlx/transforms/reverse.h"
+#include "tests/support/build_kind.h"
 #include "tests/support/run_check.h"
-#include "tests/support/sanitized.h"
 #include "tests/unit/api/misuse.h"
 
 namespace rlx {

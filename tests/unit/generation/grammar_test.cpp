@@ -13,10 +13,10 @@
 
 #include "rlx/base/utf8.h"
 #include "rlx/generation/grammar/code_points.h"
+#include "tests/support/build_kind.h"
 #include "tests/support/error_text.h"
 #include "tests/support/grammar_oracle.h"
 #include "tests/support/needs.h"
-#include "tests/support/sanitized.h"
 
 namespace rlx {
 namespace {

@@ -13,9 +13,9 @@
 #include "rlx/formats/json.h"
 #include "rlx/generation/json_schema/number_ranges.h"
 #include "rlx/generation/json_schema/schema_formats.h"
+#include "tests/support/build_kind.h"
 #include "tests/support/error_text.h"
 #include "tests/support/needs.h"
-#include "tests/support/sanitized.h"
 
 namespace rlx {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "rlx/ir/evaluate.h"
 #include "rlx/runtime/session.h"
+#include "tests/support/build_kind.h"
 #include "tests/support/error_text.h"
-#include "tests/support/sanitized.h"
 #include "tests/support/shapes.h"
 
 namespace rlx {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "rlx/error.h"
+#include "tests/support/build_kind.h"
 #include "tests/support/error_text.h"
-#include "tests/support/sanitized.h"
 
 namespace rlx {
 namespace {

@@ -1,5 +1,5 @@
-// The sanitizer that a program is built with. g++ defines macros, clang has features. RLX_SLOW_BUILD: a sanitizer, or
-// libraries without optimization (RLX_UNOPTIMIZED), where bounds on time are wide.
+// How a program is built: the sanitizer (g++ defines macros, clang has features), and RLX_SLOW_BUILD, where bounds on
+// time are wide: a sanitizer, or libraries without optimization (RLX_UNOPTIMIZED).
 #pragma once
 
 #if defined(__has_feature)
