@@ -29,6 +29,7 @@
 #include "rlx/models/encoder/bert.h"
 #include "rlx/models/sentence_encoder.h"
 #include "rlx/rlx.h"
+#include "rlx/threads/thread_pool.h"
 
 #ifndef RLX_VERSION  // our build defines these
 #define RLX_VERSION "of an unknown version"

@@ -14,7 +14,9 @@ Argument add_device_option(Command cmd, std::string& device) {
                   "\"tpu,plugin=PATH,cache=FOLDER\"")
       .show_default();
 }
-Argument add_threads_option(Command cmd, int& threads) { return add_threads_option(cmd, threads); }
+Argument add_threads_option(Command cmd, int& threads) {
+  return cmd.add_option("--threads", threads, "Threads; 0: all available CPUs").in_range(0, kMaxThreads).show_default();
+}
 Argument add_memory_flag(Command cmd, bool& memory) {
   return cmd.add_flag("--memory", memory, "Print device memory by use to the standard error at the end");
 }

@@ -81,12 +81,18 @@ function(rlx_module name)
 endfunction()
 
 # rlx_add_sources(LIBRARY SMALL sources...): SMALL is true for those that release builds optimize for size. Under the
-# address sanitizer those of the models are not optimized: half of the time to compile them, and tests spend
-# little in them; tests spend most in core, which would take twice the time.
+# address sanitizer some of these are not optimized, which takes a third of the time to compile: the models, and what
+# builds or emits a graph once. The tests spend most in the rest of core, which would take twice the time.
 function(rlx_add_sources library small)
   set_property(GLOBAL APPEND PROPERTY rlx_sources_${library} ${ARGN})
-  if(small AND (CMAKE_BUILD_TYPE STREQUAL "Release" OR (RLX_SANITIZE MATCHES "address" AND library STREQUAL "models")))
+  set(plain ${ARGN})
+  if(library STREQUAL "core")
+    list(FILTER plain INCLUDE REGEX "^${PROJECT_SOURCE_DIR}/rlx/(functions|device|codegen|backends/(tpu|wgpu))/")
+  endif()
+  if(small AND CMAKE_BUILD_TYPE STREQUAL "Release")
     set_property(GLOBAL APPEND PROPERTY rlx_small_${library} ${ARGN})
+  elseif(small AND RLX_SANITIZE MATCHES "address")
+    set_property(GLOBAL APPEND PROPERTY rlx_small_${library} ${plain})
   endif()
 endfunction()
 
@@ -241,9 +247,11 @@ function(rlx_kernel_objects name)
       # (a division by a reciprocal) would be others than those users run.
       target_compile_options(${target} PRIVATE -fexpensive-optimizations)
     elseif(RLX_SANITIZE MATCHES "address")
-      # clang takes minutes for these checks of loops written out; address sees most of what they do.
+      # clang takes minutes for these checks of loops written out; address sees most of what they do. Its own checks are
+      # calls here: as code at each access they take three quarters of the time to compile conv_kernels.cpp.
       target_compile_options(${target} PRIVATE
-        -fno-sanitize=alignment,null,object-size,pointer-overflow,signed-integer-overflow)
+        -fno-sanitize=alignment,null,object-size,pointer-overflow,signed-integer-overflow
+        -fsanitize-address-outline-instrumentation)
     endif()
   else()
     target_compile_options(${target} PRIVATE -O3 -ffp-contract=fast)
