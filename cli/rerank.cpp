@@ -31,7 +31,7 @@ void read_old_form(RerankArgs& args) {
   if (args.texts.files.size() < 2)
     throw UsageError(ErrorCode::InvalidArgument, "--model is required",
                      "`rlx rerank --model DIR --query TEXT FILE...`");
-  std::fprintf(stderr, "rlx: the model of rerank is now --model; without it goes with the next release\n");
+  std::fprintf(stderr, "rlx: the model of rerank is now --model; the old form goes with the next release\n");
   args.model = args.texts.files.front();
   args.texts.files.erase(args.texts.files.begin());
 }

@@ -81,8 +81,8 @@ function(rlx_module name)
 endfunction()
 
 # rlx_add_sources(LIBRARY SMALL sources...): SMALL is true for those that release builds optimize for size. Under the
-# address sanitizer some of these are not optimized, which takes a third of the time to compile: the models, and what
-# builds or emits a graph once. The tests spend most in the rest of core, which would take twice the time.
+# address sanitizer some of these are not optimized, which takes a third of the time to compile: the models, reports,
+# and what builds or emits a graph once. The tests spend most in the rest of core, which would take twice the time.
 function(rlx_add_sources library small)
   set_property(GLOBAL APPEND PROPERTY rlx_sources_${library} ${ARGN})
   set(plain ${ARGN})
@@ -248,7 +248,7 @@ function(rlx_kernel_objects name)
       target_compile_options(${target} PRIVATE -fexpensive-optimizations)
     elseif(RLX_SANITIZE MATCHES "address")
       # clang takes minutes for these checks of loops written out; address sees most of what they do. Its own checks are
-      # calls here: as code at each access they take three quarters of the time to compile conv_kernels.cpp.
+      # calls here: as code at each access they take two thirds of the time to compile conv_kernels.cpp.
       target_compile_options(${target} PRIVATE
         -fno-sanitize=alignment,null,object-size,pointer-overflow,signed-integer-overflow
         -fsanitize-address-outline-instrumentation)
