@@ -291,8 +291,7 @@ MatmulPrecision matmul_precision_called(const std::string& name) {
 }
 
 Session session_of(const BenchOptions& o) {
-  Session session = session_on(o.device);
-  if (o.threads) session.with_threads(o.threads);
+  Session session = session_on(o.device).with_threads(o.threads);
   session.with_policy(PrecisionPolicy::with_matmul_precision(matmul_precision_called(o.matmul_precision)));
   if (!o.isa.empty()) check_arguments([&] { return session.with_isa(o.isa).target(); });  // throws for an unknown name
   return session;

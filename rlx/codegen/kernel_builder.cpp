@@ -364,8 +364,8 @@ std::string accessors(std::size_t n, bool wide, const std::string& used) {
 
 void KernelBuilder::finish(const Dim& groups) {
   const std::vector<Group> bound = grouped();
-  check(bound.size() <= static_cast<std::size_t>(node_.dialect().max_bindings),
-        concat_text("kernel ", kernel_.name, " has ", bound.size(), " bindings"));
+  if (bound.size() > static_cast<std::size_t>(node_.dialect().max_bindings))
+    check(false, concat_text("kernel ", kernel_.name, " has ", bound.size(), " bindings"));
   kernel_.groups = groups;
   std::string body = resolved(body_, bound), globals;
   for (const std::string& g : globals_) globals += resolved(g, bound);

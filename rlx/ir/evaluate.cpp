@@ -88,9 +88,8 @@ std::vector<Tensor> evaluate_op(const OpBox& op, std::span<const Tensor> inputs)
     RefArgs args{op, inputs, outputs};
     def.reference(args);
     for (std::size_t i = 0; i < outputs.size(); ++i)
-      check_rule(outputs[i].shape() == shapes[i], op,
-                 concat_text("reference rule of ", def.name, " gives ", outputs[i].shape(), " for result ", i, " of ",
-                             shapes[i]));
+      check_rule(outputs[i].shape() == shapes[i], op, "reference rule of ", def.name, " gives ", outputs[i].shape(),
+                 " for result ", i, " of ", shapes[i]);
     return outputs;
   }
   if (!def.reference.derived())

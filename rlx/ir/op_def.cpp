@@ -86,10 +86,9 @@ void detail::throw_no_rule(const char* reason) {
   throw Error(ErrorCode::Unsupported, concat_text("the op has no such rule: ", reason ? reason : "it is derived"));
 }
 
-void check_rule(bool condition, const OpBox& op, std::string_view what) {
-  if (condition) return;
+void detail::broken_rule(const OpBox& op, const std::string& what) {
   if (op.kind() == OpKind::Custom)
-    throw Error(ErrorCode::InvalidArgument, std::string(what),
+    throw Error(ErrorCode::InvalidArgument, what,
                 concat_text("correct the OpDef of '", op_text_name(op), "' given to register_op"));
   check(false, what);
 }
@@ -197,10 +196,9 @@ std::vector<Expr> decompose_into(Graph& graph, const OpBox& op, std::span<const 
   def.decompose(c);
   for (int r = 0; r < c.num_results(); ++r) {
     Expr e = c.results()[static_cast<std::size_t>(r)];
-    check_rule(e.valid(), op, concat_text("decomposition of ", def.name, " did not set result ", r));
-    check_rule(
-        e.shape() == c.result_shape(r), op,
-        concat_text("decomposition of ", def.name, " gives ", e.shape(), " for result ", r, " of ", c.result_shape(r)));
+    check_rule(e.valid(), op, "decomposition of ", def.name, " did not set result ", r);
+    check_rule(e.shape() == c.result_shape(r), op, "decomposition of ", def.name, " gives ", e.shape(), " for result ",
+               r, " of ", c.result_shape(r));
   }
   return c.results();
 }

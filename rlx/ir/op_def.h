@@ -459,9 +459,15 @@ struct NamedOp {
 };
 std::optional<NamedOp> find_op(std::string_view text_name);
 
+namespace detail {
+void broken_rule(const OpBox& op, const std::string& what);
+}
 /// Throws when a rule breaks its contract: Internal for our own rules, InvalidArgument naming the record for a Custom
-/// op.
-void check_rule(bool condition, const OpBox& op, std::string_view what);
+/// op. The parts of the text are joined only then.
+template <class... Parts>
+void check_rule(bool condition, const OpBox& op, const Parts&... what) {
+  if (!condition) detail::broken_rule(op, concat_text(what...));
+}
 
 /// Checks the operand count and applies the infer rule.
 Result<Shapes> infer_shapes(const OpBox& op, const ShapeRefs& inputs, std::vector<Dim>* assumed = nullptr);

@@ -62,8 +62,7 @@ Stand stand_for(const Node& node, const Augmented& form, const Shapes& results) 
     same = s.results[r] < results.size() && !taken[s.results[r]] && results[s.results[r]] == node.shapes[r];
     if (same) taken[s.results[r]] = true;
   }
-  check_rule(same, node.op,
-             concat_text("the augment rule of ", op_text_name(node.op), " returns other results than the op"));
+  check_rule(same, node.op, "the augment rule of ", op_text_name(node.op), " returns other results than the op");
   for (std::uint32_t r = 0; r < results.size(); ++r)
     if (!taken[r]) s.residuals.push_back(r);
   return s;
@@ -207,9 +206,8 @@ Reverse run_reverse(const Graph& forward, const std::vector<Wrt>& wrt, const std
     for (std::size_t k = 0; k < node.inputs.size(); ++k) {
       Expr ct = c.gradients()[k];
       if (!ct.valid() || !active[slot(node.inputs[k])]) continue;
-      check_rule(ct.shape() == g.shape(node.inputs[k]), op,
-                 concat_text("derivative of ", def.name, " gives ", ct.shape(), " for operand ", k, " of ",
-                             g.shape(node.inputs[k])));
+      check_rule(ct.shape() == g.shape(node.inputs[k]), op, "derivative of ", def.name, " gives ", ct.shape(),
+                 " for operand ", k, " of ", g.shape(node.inputs[k]));
       add_to(node.inputs[k], ct);
     }
   }

@@ -94,10 +94,9 @@ TransformResult vmap(const Graph& forward, const InAxes& in_axes, const Dim& bat
       Expr e = c.results()[r];
       Dims expected{batch};
       expected.insert(expected.end(), node.shape(r).dims().begin(), node.shape(r).dims().end());
-      check_rule(e.valid(), node.op, concat_text("batch rule of ", def.name, " did not set result ", r));
-      check_rule(
-          e.shape() == Shape(expected, node.shape(r).dtype()), node.op,
-          concat_text("batch rule of ", def.name, " gives ", e.shape(), " for result ", r, " of ", node.shape(r)));
+      check_rule(e.valid(), node.op, "batch rule of ", def.name, " did not set result ", r);
+      check_rule(e.shape() == Shape(expected, node.shape(r).dtype()), node.op, "batch rule of ", def.name, " gives ",
+                 e.shape(), " for result ", r, " of ", node.shape(r));
       values[slot(Value(id, r))] = e.value();
       batched[slot(Value(id, r))] = true;
     }

@@ -14,7 +14,7 @@ const EntryTable<KernelEntry>& entry_table() {
 
 NodeLaunches launches_of(const LirModule& lir, NodeId id, const Dialect& dialect) {
   const KernelEntry* row = entry_table().find(lir.graph, id);
-  check(row != nullptr, concat_text("no kernel entry for a planned step: ", op_text_name(lir.graph.node(id).op)));
+  if (!row) check(false, concat_text("no kernel entry for a planned step: ", op_text_name(lir.graph.node(id).op)));
   NodeKernels node(lir, id, dialect);
   row->write(node);
   NodeLaunches made = node.take();

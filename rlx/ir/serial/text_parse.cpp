@@ -119,8 +119,9 @@ class Parser {
     ++at_;
     return true;
   }
-  void expect(char c, std::string_view what) {
-    if (!eat(c)) fail(at_, concat_text("expected '", c, "' ", what));
+  template <class... Parts>
+  void expect(char c, const Parts&... what) {
+    if (!eat(c)) fail(at_, concat_text("expected '", c, "' ", what...));
   }
   std::string_view peek_word() {
     skip();
@@ -492,7 +493,7 @@ class Parser {
       }
       if (seen[i]) fail_plain(start, concat_text("attribute '", name, "' is given twice"));
       seen[i] = true;
-      expect('=', concat_text("after attribute ", name));
+      expect('=', "after attribute ", name);
       def.attrs[i].set(op, attribute(def.attrs[i], depth));
     } while (eat(','));
     expect('}', "after the attributes");
@@ -550,7 +551,7 @@ class Parser {
       if (!name.empty() && is_digit(name[0])) name = {};  // a value without its %
       if (!name.empty()) {
         at_ += name.size();
-        expect('=', concat_text("after the operand's name ", name.substr(0, 40)));
+        expect('=', "after the operand's name ", name.substr(0, 40));
       }
       out.push_back({name, value(scope), start});
     } while (eat(','));
@@ -625,7 +626,7 @@ class Parser {
     for (const AttrField& f : named->def->attrs)
       needs_type = needs_type || f.place == AttrPlace::TypeDims || f.place == AttrPlace::TypeDType;
     if (needs_type || peek(':')) {
-      expect(':', concat_text("before the result types", needs_type ? concat_text(" of ", op_name) : std::string()));
+      expect(':', "before the result types", needs_type ? " of " : "", needs_type ? std::string_view(op_name) : "");
       skip();
       type_at = at_;
       do {

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/support/paths.h"
@@ -44,6 +45,27 @@ std::size_t columns(const std::string& line) {
 }
 
 }  // namespace
+
+TEST_CASE("the text of an error is built where something is wrong, not before each check") {
+  const auto eager = [](std::string_view statement) {  // from a check's name to its semicolon
+    const bool defines_it = statement.find('{') != statement.npos;
+    return statement.find("concat_text(") != statement.npos && statement.find('?') == statement.npos && !defines_it &&
+           !statement.starts_with("check(false");
+  };
+  CHECK(eager("check(n < most, concat_text(n, \" are too many\"))"));
+  CHECK_FALSE(eager("check(false, concat_text(n, \" are too many\"))"));
+  CHECK_FALSE(eager("check(ok, ok ? std::string() : concat_text(n))"));
+  const std::string library = rlx::test::source_path("rlx") + "/";
+  for (const fs::path& file : sources(is_cpp)) {
+    if (!file.string().starts_with(library)) continue;
+    const std::string text = rlx::test::read_file(file.string());
+    for (const std::string_view name : {" check(", " check_rule("})
+      for (std::size_t at = text.find(name); at != std::string::npos; at = text.find(name, at + 1)) {
+        const std::string_view statement = std::string_view(text).substr(at + 1, text.find(';', at) - at - 1);
+        if (eager(statement)) FAIL_CHECK(file.string() << ": " << statement);
+      }
+  }
+}
 
 TEST_CASE("no line of a C++ file is over 120 columns, no banner is a line of dashes") {
   const std::vector<fs::path> files = sources(is_cpp);
