@@ -16,8 +16,8 @@ namespace rlx::cli {
 namespace {
 
 struct RerankArgs {
-  std::string model, query, device = "cpu";
-  std::optional<std::string> instruction;
+  std::string query, device = "cpu";
+  std::optional<std::string> model, instruction;
   SearchableOptions texts;
   MatchFormat format;
   std::int64_t batch = 32, max_tokens = 0, top = 0;
@@ -27,7 +27,7 @@ struct RerankArgs {
 
 // Until the next release, the first file is the model where --model is absent.
 void read_old_form(RerankArgs& args) {
-  if (!args.model.empty()) return;
+  if (args.model) return;
   if (args.texts.files.size() < 2)
     throw UsageError(ErrorCode::InvalidArgument, "--model is required",
                      "`rlx rerank --model DIR --query TEXT FILE...`");
@@ -45,11 +45,11 @@ void run(const RerankArgs& args) {
   options.max_batch = args.batch, options.max_sequence = args.max_tokens;
   options.instruction = args.instruction;
   if (args.raw) options.activation = ScoreActivation::Identity;
-  Reranker reranker(args.model, options);
+  Reranker reranker(*args.model, options);
   if (reranker.labels() != 1)
     throw Error(
         ErrorCode::Unsupported,
-        concat_text(args.model, " gives ", reranker.labels(), " scores for each passage, but a ranking needs one"),
+        concat_text(*args.model, " gives ", reranker.labels(), " scores for each passage, but a ranking needs one"),
         "this model is a classifier, not a reranker");
   std::vector<std::string> passages;
   for (const Found& f : found) passages.push_back(f.passage.text);

@@ -1,5 +1,8 @@
 # Modules (folders of rlx/), what each may include, and the libraries they are gathered into.
 
+# The source folder as a regular expression: "c++" is a common part of a path.
+string(REGEX REPLACE "([][+.*()^$?|])" "\\\\\\1" rlx_source_regex "${PROJECT_SOURCE_DIR}")
+
 # rlx_module(NAME [INTERNAL] [SMALL [EXCEPT x.cpp folder ...]] [LIBRARY core|report|models|testing] [DEPENDS a b ...]
 #   [INTERNAL_HEADERS x.h folder ...])
 # Adds rlx/NAME/*.cpp to a library and declares which modules it may include; a folder without sources is allowed.
@@ -54,9 +57,9 @@ function(rlx_module name)
   foreach(path IN LISTS arg_EXCEPT)
     set(fast ${sources})
     if(IS_DIRECTORY "${root}/${name}/${path}")
-      list(FILTER fast INCLUDE REGEX "^${root}/${name}/${path}/")
+      list(FILTER fast INCLUDE REGEX "^${rlx_source_regex}/rlx/${name}/${path}/")
     else()
-      list(FILTER fast INCLUDE REGEX "^${root}/${name}/${path}$")
+      list(FILTER fast INCLUDE REGEX "^${rlx_source_regex}/rlx/${name}/${path}$")
     endif()
     if(NOT fast)
       message(FATAL_ERROR "rlx_module(${name}): EXCEPT ${path}: there is no such source")
@@ -88,7 +91,7 @@ function(rlx_add_sources library small)
   if(small AND CMAKE_BUILD_TYPE STREQUAL "Release")
     set_property(GLOBAL APPEND PROPERTY rlx_small_${library} ${ARGN})
   elseif(small AND RLX_SANITIZE MATCHES "address")
-    list(FILTER ARGN EXCLUDE REGEX "^${PROJECT_SOURCE_DIR}/rlx/ops/")
+    list(FILTER ARGN EXCLUDE REGEX "^${rlx_source_regex}/rlx/ops/")
     set_property(GLOBAL APPEND PROPERTY rlx_small_${library} ${ARGN})
   endif()
 endfunction()
@@ -101,7 +104,7 @@ function(rlx_group_by_module)
   set(folder "")
   set(batch "")
   foreach(source IN LISTS ARGN)
-    string(REGEX REPLACE "^${PROJECT_SOURCE_DIR}/rlx/((backends/)?[^/]*).*" "\\1" next "${source}")
+    string(REGEX REPLACE "^${rlx_source_regex}/rlx/((backends/)?[^/]*).*" "\\1" next "${source}")
     if(NOT next STREQUAL folder)
       rlx_unity_batch(${batch})
       set(batch "")

@@ -4,7 +4,7 @@
 build_packages=(g++ cmake ninja-build doctest-dev libcli11-dev libsimdjson-dev libutf8proc-dev libpcre2-dev
   zlib1g-dev libxxhash-dev)
 fetch_packages=(ca-certificates python3 python3-pip)
-# Software that stands in for graphics devices: Mesa's rasterisers, for Vulkan and OpenGL. Chromium has a stricter one.
+# Software that stands in for graphics devices: Mesa's rasterizers, for Vulkan and OpenGL. Chromium has a stricter one.
 device_packages=(mesa-vulkan-drivers libvulkan1 libegl1 libegl-mesa0 libgl1-mesa-dri)
 test_packages=(clang-15 g++-aarch64-linux-gnu qemu-user-static python3-numpy chromium
   mold) # links the tests in a quarter of the time of ld
@@ -194,7 +194,7 @@ use_test_devices() {
     fail "mesa-vulkan-drivers has no lavapipe"
   export VK_DRIVER_FILES=$icd VK_ICD_FILENAMES=$icd LIBGL_ALWAYS_SOFTWARE=1
 }
-# Chromium's rasteriser in place of lavapipe: WebGPU's default limits, and floats that differ most.
+# Chromium's rasterizer in place of lavapipe: WebGPU's default limits, and floats that differ most.
 use_strict_adapter() {
   local icd=/usr/lib/chromium/vk_swiftshader_icd.json
   export VK_DRIVER_FILES=$icd VK_ICD_FILENAMES=$icd

@@ -3,13 +3,13 @@
 # usage: scripts/test.sh [--yes] [--full cpu|adversarial|vulkan|opengl|webgpu|tpu]
 #   --yes       do not ask before installing
 #   --full cpu  the whole matrix, hours: unit, golden, property and adversarial tests on the release code and the dev
-#               build too, the thread sanitizer, the baseline of a native build, ARM under emulation, ten minutes of
-#               fuzzing, token ids and new ops beside Python packages, and the benches beside their peers; writes
-#               build/report-cpu-DATE.md, from which tables of docs/performance.md are made
+#               build too, the thread sanitizer, the baseline of a native build, ARM under emulation, an hour of
+#               fuzzing, token ids, chat templates and grammars beside Python packages, and the benches beside their
+#               peers; writes build/report-cpu-DATE.md, from which tables of docs/performance.md are made
 #   --full adversarial  everything on the adversarial test device under the thread sanitizer too; writes
 #               build/report-adversarial-DATE.md
 #   --full vulkan, opengl, webgpu, tpu  everything of that device and nothing else; writes build/report-DEVICE-DATE.md
-#               (RLX_TEST_HARDWARE=1: on what the machine has, not on Mesa's rasterisers)
+#               (RLX_TEST_HARDWARE=1: on what the machine has, not on Mesa's rasterizers)
 # Output of the steps and what they took: build/steps. The end prints both, with the number of tests.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -62,17 +62,19 @@ reference_seconds=1.8
 # --- what a run takes a part of: which part the number of the commit decides (RLX_TEST_ROUND), all in the full run ---
 rotation='
 what                                                       | part of a run | period in commits | full round
-emulated processor (Nehalem, Haswell), half of its kernels | one half      | 4                 | --full cpu
+emulated Nehalem or Haswell, a part of the short kernels   | one of four   | 4                 | --full cpu
+long kernel tests there; slow tests under the sanitizers   | none          | fixed             | --full cpu
 instruction sets of the kernels under the sanitizers       | best or AVX2  | 2                 | --full cpu
 seeds of random programs in adversarial and property tests | an eighth     | 8                 | --full cpu, adversarial
 cases of long lists behind the first, test::Share(n)       | 1 in n        | n + 1             | --full cpu, adversarial
 the same under the sanitizers                              | 1 in 2 n      | 2 n + 1           | --full cpu, adversarial
 first seed of random_programs and of the fuzz targets      | a stretch     | none: always new  | --full cpu, adversarial
-samples on vulkan, opengl and webgpu                       | one of three  | 3                 | --full DEVICE
-forms of large kernels on these devices                    | that, or none | 6                 | --full DEVICE
-optimizer of the rasterizers behind vulkan and opengl      | none          | fixed             | --full DEVICE
-variants of samples on these devices and on tpu            | 1 in 64       | fixed             | --full DEVICE
-Python under the sanitizers, beside arrays and calls       | one half      | 2                 | --full cpu
+samples on vulkan, opengl and webgpu                       | one of three  | 3                 | --full cpu, DEVICE
+variants of large kernels on these devices                 | that, or none | 6                 | --full cpu, DEVICE
+packed variants of kernels, of one device each             | one of three  | fixed             | --full cpu, DEVICE
+optimizer of the rasterizers behind vulkan and opengl      | none          | fixed             | --full cpu, DEVICE
+variants of samples on these devices and on tpu            | 1 in 64       | fixed             | --full cpu, DEVICE
+Python under the sanitizers, what runs in halves           | one half      | 2                 | --full cpu
 files of bench, cli and examples that clang reads          | a third       | 3                 | --full cpu
 '
 
@@ -287,7 +289,7 @@ release_targets=(rlx_cli {kernels,stress,conformance,smoke,cli,allocation,device
 for example in examples/*.cpp; do release_targets+=("example_$(basename "$example" .cpp)"); done
 release_build() { build release-tests --target "${release_targets[@]}"; }
 release_tests() {
-  configure release-tests # Chromium's rasteriser is here now
+  configure release-tests # Chromium's rasterizer is here now
   local labels='kernels|stress|conformance|cli|allocation|smoke|device|example|consumer'
   local adapters=(vulkan opengl webgpu) others=()
   expect_tests release-tests kernels stress stress.slow conformance cli allocation smoke example.01_hello \
@@ -295,7 +297,7 @@ release_tests() {
   if [ -z "$full" ]; then
     unset "adapters[round % 3]"
     others=$(IFS='|' && echo "${adapters[*]}")
-    # No forms when the emulated processor is Haswell, which takes as much longer than Nehalem.
+    # These variants run with Nehalem, since emulated Haswell takes as much longer: so rounds take the same time.
     if [ $((round % 2)) -eq 1 ]; then adapters=(vulkan opengl webgpu); fi
     others=(-E "^device\\.(($others)\\.samples|($(IFS='|' && echo "${adapters[*]}"))\\.forms)$")
   fi
@@ -310,18 +312,19 @@ long_cases+=",products by group*,products of f64*,sort kernels: every*,products 
 long_cases+=",line kernels: running*,paged attention: pools*,panels: products of 16*,panels: from every*,scatter k*"
 long_cases+=",products of complex*,conv kernels: i*,sample on the cpu: large*,sort on the cpu: keys of one*"
 long_cases+=",sample on the cpu: masks*"
-runs_under() { # TESTS COMMAND...: the tests of TESTS, each run by the command; but in full runs half of the kernels
+runs_under() { # TESTS COMMAND...: the tests of TESTS, each run by the command; of the kernels a part, all in full runs
   local tests=$1 run out cases cut
   for run in kernels_tests smoke_tests ${full:+conformance_tests}; do
     cut=()
     if [ -z "$full" ] && [ $run = kernels_tests ]; then
       cut=("--test-case-exclude=$long_cases")
       # The first three fifths take half of the time.
-      cases=$("$tests/$run" --count "${cut[@]}" | grep -oE '[0-9]+$')
+      cases=$("$tests/$run" --count "${cut[@]}" | grep -oE '[0-9]+$') || fail "$run --count gives no number"
       cases=$((cases * 3 / 5))
       if [ $((round / 2 % 2)) -eq 0 ]; then cut+=(--last=$cases); else cut+=(--first=$((cases + 1))); fi
     fi
-    out=$("${@:2}" "$tests/$run" "${cut[@]}" 2>&1) || fail "${*:2} $run: $out"
+    # The tests' own shares have periods of their own: a fourth of the round, so that each part meets all of them.
+    out=$(RLX_TEST_ROUND=$((round / 4)) "${@:2}" "$tests/$run" "${cut[@]}" 2>&1) || fail "${*:2} $run: $out"
     say "${*:2} $run"
     grep 'test cases: *[1-9]' <<<"$out" || fail "$run: no test ran"
     grep 'assertions:' <<<"$out"
@@ -415,7 +418,7 @@ asan_tests() {
   without_devices
   expect_tests asan kernels stress unit golden property conformance adversarial
   # Keeping whole stacks of all allocations takes a tenth of the time. A failure prints more of them without this.
-  [ -n "$full" ] || local -x ASAN_OPTIONS=malloc_context_size=5
+  [ -n "$full" ] || local -x ASAN_OPTIONS="malloc_context_size=5${ASAN_OPTIONS:+:$ASAN_OPTIONS}"
   run_ctest asan-tests asan "${slow[@]}"
 }
 asan_python() {
@@ -536,6 +539,10 @@ seed=$((16#$(git rev-parse --short=6 HEAD 2>/dev/null || echo 1)))
 # The commit's number: how many there are, or, where the history is not here, one that differs from commit to commit.
 round=$seed
 [ "$(git rev-parse --is-shallow-repository 2>/dev/null)" != false ] || round=$(git rev-list --count HEAD)
+if [ -n "${RLX_TEST_ROUND:-}" ]; then
+  [[ $RLX_TEST_ROUND =~ ^[0-9]{1,9}$ ]] || fail "RLX_TEST_ROUND is '$RLX_TEST_ROUND', but must be a number of commits"
+  round=$((10#$RLX_TEST_ROUND))
+fi
 if [ -n "$full" ]; then
   export RLX_ALL_CASES=1 # sanitizers too take every case
   unset RLX_TEST_SHARE RLX_TEST_ROUND

@@ -3,45 +3,32 @@
 // tests/support/closeness.h has a comparison that detects NaN.
 #include <doctest/doctest.h>
 
-#include <cctype>
 #include <filesystem>
 #include <regex>
 #include <string>
 #include <vector>
 
 #include "tests/support/paths.h"
+#include "tests/unit/lint/calls.h"
 
 namespace {
 
 namespace fs = std::filesystem;
-
-// The text from the opening parenthesis at `open` to the one that closes it.
-std::string arguments(const std::string& text, std::size_t open) {
-  int depth = 0;
-  for (std::size_t i = open; i < text.size(); ++i) {
-    depth += text[i] == '(' ? 1 : text[i] == ')' ? -1 : 0;
-    if (depth == 0) return text.substr(open, i - open + 1);
-  }
-  return text.substr(open);
-}
 
 // The calls in `text` that ignore NaN. Expressions see the statements that have "max" in them only: over all text they
 // take ten seconds under the sanitizers.
 std::vector<std::string> blind_calls(const std::string& text) {
   static const std::regex call(R"(^(f?max)(<\w+>)?\s*\()"), difference(R"(abs\([^;]*[^\s(,]\s*-\s)"),
       gathered(R"((\w+) = (?:std::)?max(?:<\w+>)?\s*\(\s*\1,\s*(?:std::)?f?abs\()");
-  const auto in_word = [&](std::size_t i) {
-    return std::isalnum(static_cast<unsigned char>(text[i])) || text[i] == '_';
-  };
   std::vector<std::string> found;
   for (std::size_t at = text.find("max"); at != std::string::npos; at = text.find("max", at + 3)) {
     const std::size_t open = text.find('(', at);
     if (open == std::string::npos) break;
-    const std::string inside = arguments(text, open);
+    const std::string inside = rlx::test::call_at(text, open);
     const std::size_t begin = at > 0 && text[at - 1] == 'f' ? at - 1 : at;
     std::smatch is;
     const std::string name = text.substr(begin, open - begin + 1);
-    const bool whole = begin == 0 || !in_word(begin - 1);
+    const bool whole = rlx::test::begins_word(text, begin);
     if (whole && std::regex_search(name, is, call) && (is[1] == "fmax" || std::regex_search(inside, difference)))
       found.push_back(name + inside.substr(1));
     const std::size_t end_before = at == 0 ? std::string::npos : text.find_last_of(";{}", at - 1);

@@ -7,10 +7,10 @@
 #include <fstream>
 #include <map>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "tests/support/paths.h"
+#include "tests/unit/lint/calls.h"
 
 namespace {
 
@@ -47,23 +47,50 @@ std::size_t columns(const std::string& line) {
 }  // namespace
 
 TEST_CASE("the text of an error is built where something is wrong, not before each check") {
-  const auto eager = [](std::string_view statement) {  // from a check's name to its semicolon
-    const bool defines_it = statement.find('{') != statement.npos;
-    return statement.find("concat_text(") != statement.npos && statement.find('?') == statement.npos && !defines_it &&
-           !statement.starts_with("check(false");
+  // The calls in `text` that build a text whatever the condition is. The ternary is `ok ? std::string() : ...`.
+  const auto eager_calls = [](const std::string& text) {
+    std::vector<std::string> found;
+    for (const std::string name : {"check(", "check_rule("})
+      for (std::size_t at = text.find(name); at != std::string::npos; at = text.find(name, at + 1)) {
+        const std::string call = rlx::test::call_at(text, at);
+        const std::size_t condition = call.find_first_not_of(" \n", name.size());
+        if (rlx::test::begins_word(text, at) && call.find("concat_text(") != std::string::npos &&
+            call.find("? std::string() :") == std::string::npos && call.compare(condition, 5, "false") != 0)
+          found.push_back(call);
+      }
+    return found;
   };
-  CHECK(eager("check(n < most, concat_text(n, \" are too many\"))"));
-  CHECK_FALSE(eager("check(false, concat_text(n, \" are too many\"))"));
-  CHECK_FALSE(eager("check(ok, ok ? std::string() : concat_text(n))"));
+  CHECK(eager_calls("if (a)\n\tcheck(n == Shape{1}, concat_text(\"{ why? ; )\", n));").size() == 1);
+  CHECK(eager_calls("rlx::check(a == (b ? c : d), concat_text(n)); check_rule(ok, op, concat_text(n))").size() == 2);
+  CHECK(eager_calls("check( false, concat_text(n)); check_rule(false, op, concat_text(n))").empty());
+  CHECK(eager_calls("check(ok, ok ? std::string() : concat_text(n))").empty());
+  CHECK(eager_calls("check(ok, \"plain\"); f(concat_text(n)); check_rule(ok, op, \"a\", n)").empty());
   const std::string library = rlx::test::source_path("rlx") + "/";
+  int files = 0;
   for (const fs::path& file : sources(is_cpp)) {
     if (!file.string().starts_with(library)) continue;
+    ++files;
     const std::string text = rlx::test::read_file(file.string());
-    for (const std::string_view name : {" check(", " check_rule("})
-      for (std::size_t at = text.find(name); at != std::string::npos; at = text.find(name, at + 1)) {
-        const std::string_view statement = std::string_view(text).substr(at + 1, text.find(';', at) - at - 1);
-        if (eager(statement)) FAIL_CHECK(file.string() << ": " << statement);
-      }
+    if (text.find("concat_text(") == std::string::npos) continue;
+    for (const std::string& call : eager_calls(text)) FAIL_CHECK(file.string() << ": " << call);
+  }
+  CHECK(files > 100);
+}
+
+TEST_CASE("no regular expression of CMake has a path as it is: a folder may be called c++") {
+  std::vector<std::string> files{rlx::test::source_path("CMakeLists.txt"),
+                                 rlx::test::source_path("tests/CMakeLists.txt")};
+  for (const fs::directory_entry& entry : fs::directory_iterator(rlx::test::source_path("cmake")))
+    files.push_back(entry.path().string());
+  CHECK(files.size() > 10);
+  for (const std::string& file : files) {
+    std::ifstream in(file);
+    for (std::string line; std::getline(in, line);) {
+      const bool matches = line.find("REGEX ") != std::string::npos || line.find("MATCHES ") != std::string::npos;
+      if (matches && line.find("rlx_source_regex \"") == std::string::npos &&
+          (line.find("_DIR}") != std::string::npos || line.find("{root}") != std::string::npos))
+        FAIL_CHECK(file << ": " << line << " (write ${rlx_source_regex})");
+    }
   }
 }
 
