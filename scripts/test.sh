@@ -24,7 +24,7 @@ packages           | -           |   60 | packages to build with
 downloads          | -           |  250 | beside the build: other packages, model, device libraries, Python environment
 release-build      | g++ release | 1200 | build of the release code, with what tests it
 release-tests      | g++ release |  800 | kernels, stress, conformance, cli, allocation, examples, install, devices
-emulated           | g++ release |  180 | an emulated older processor: kernels and the first program
+emulated           | g++ release |  120 | an emulated older processor: kernels and the first program
 random-programs    | g++ release |   60 | random programs on the cpu and on the adversarial test device
 wheel              | g++ release |  200 | Python: a wheel with these libraries, tried without a compiler
 programs           | g++ release |   40 | rlx run beside NumPy, timelines of RLX_TRACE
@@ -33,13 +33,13 @@ python-adversarial | g++ release |   60 | Python: random programs and arrays on 
 python-devices     | g++ release |  150 | Python: random programs and arrays on vulkan and tpu
 bench-helpers      | -           |   20 | tests of the benches
 pages              | g++ release |   30 | pages of rlx inspect in a headless Chromium
-asan-build         | clang asan  | 1700 | beside these tests: build under the sanitizers, and fuzz targets
+asan-build         | clang asan  | 1500 | beside these tests: build under the sanitizers, and fuzz targets
 asan-python-build  | clang asan  |  200 | beside these tests: the Python extension under the sanitizers
 syntax             | clang       |  150 | beside these tests: clang 15, syntax only
-asan-tests         | clang asan  | 1200 | unit, golden, property, conformance and adversarial tests under the sanitizers
+asan-tests         | clang asan  | 1100 | unit, golden, property, conformance and adversarial tests under the sanitizers
 asan-python        | clang asan  |  300 | Python: the extension under the sanitizers
 fuzz               | clang asan  |  150 | fuzz targets
-total              |             | 5900 | all
+total              |             | 5500 | all
 unit-release       | g++ release |    - | unit, golden, property and adversarial tests on the code that users get
 dev                | clang dev   |    - | the same tests on the dev build
 tsan-adversarial   | clang tsan  |    - | the adversarial test device under the thread sanitizer, all of its tests
