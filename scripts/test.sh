@@ -291,17 +291,18 @@ release_build() { build release-tests --target "${release_targets[@]}"; }
 release_tests() {
   configure release-tests # Chromium's rasterizer is here now
   local labels='kernels|stress|conformance|cli|allocation|smoke|device|example|consumer'
-  local adapters=(vulkan opengl webgpu) others=()
+  local adapters=(vulkan opengl webgpu) adapter skipped=() exclude=()
   expect_tests release-tests kernels stress stress.slow conformance cli allocation smoke example.01_hello \
-    install.{consumer,plugin} device.{vulkan,opengl,webgpu,tpu}{,.samples,.forms}
+    install.{consumer,plugin} device.{vulkan,opengl,webgpu,tpu}{,.samples,.kernel_variants}
   if [ -z "$full" ]; then
-    unset "adapters[round % 3]"
-    others=$(IFS='|' && echo "${adapters[*]}")
-    # These variants run with Nehalem, since emulated Haswell takes as much longer: so rounds take the same time.
-    if [ $((round % 2)) -eq 1 ]; then adapters=(vulkan opengl webgpu); fi
-    others=(-E "^device\\.(($others)\\.samples|($(IFS='|' && echo "${adapters[*]}"))\\.forms)$")
+    for adapter in "${adapters[@]}"; do
+      [ "$adapter" = "${adapters[round % 3]}" ] || skipped+=("$adapter\\.samples" "$adapter\\.kernel_variants")
+    done
+    # Emulated Haswell takes as much longer than Nehalem as the variants take: so rounds take the same time.
+    if [ $((round % 2)) -eq 1 ]; then skipped+=("${adapters[round % 3]}\\.kernel_variants"); fi
+    exclude=(-E "^device\\.($(IFS='|' && echo "${skipped[*]}"))$")
   fi
-  run_ctest release-tests release-tests -L "$labels" "${others[@]}" ${full:+-C full}
+  run_ctest release-tests release-tests -L "$labels" "${exclude[@]}" ${full:+-C full}
 }
 
 # Processors below the best: SSE4.2 and AVX2. The tests above have run the kernels of every instruction set that this

@@ -12,7 +12,7 @@
 
 namespace rlx {
 
-TEST_SUITE_BEGIN("products");
+TEST_SUITE_BEGIN("kernel_variants");
 
 TEST_CASE("device: attention in tiles of many and of few rows, and cut along the keys") {
   if (!test::generated_kernels_here()) return;

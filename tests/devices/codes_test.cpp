@@ -81,7 +81,7 @@ void expect_coded_product(const CodedTable& w, std::int64_t rows, bool is_turned
 
 }  // namespace
 
-TEST_SUITE_BEGIN("products");
+TEST_SUITE_BEGIN("kernel_variants");
 
 TEST_CASE("device: products of decoded codes, whose kernels read the codes") {
   if (!test::generated_kernels_here()) return;

@@ -9,7 +9,7 @@
 
 namespace rlx {
 
-TEST_SUITE_BEGIN("products");
+TEST_SUITE_BEGIN("kernel_variants");
 
 TEST_CASE("device: rows of many groups, in tiles where they are many") {
   if (!test::generated_kernels_here()) return;

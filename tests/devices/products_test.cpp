@@ -17,7 +17,7 @@ Graph product(const Shape& x, const Shape& w, const ops::DotGeneral& op) {
 
 }  // namespace
 
-TEST_SUITE_BEGIN("products");
+TEST_SUITE_BEGIN("kernel_variants");
 
 TEST_CASE("device: products in tiles, cut by edges or not, of every layout") {
   if (!test::generated_kernels_here()) return;

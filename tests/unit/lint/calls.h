@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cctype>
+#include <cstddef>
 #include <string>
 
 namespace rlx::test {
@@ -17,6 +18,8 @@ inline std::string call_at(const std::string& text, std::size_t begin) {
         ++i;
       else if (text[i] == '"')
         quoted = false;
+    } else if (text[i] == '\'' && text.compare(i + 1, 1, "\\") == 0) {
+      i += 3;  // an escaped character
     } else if (text[i] == '\'' && i + 2 < text.size() && text[i + 2] == '\'') {
       i += 2;
     } else if (text[i] == '"') {

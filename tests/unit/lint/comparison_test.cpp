@@ -15,26 +15,22 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The calls in `text` that ignore NaN. Expressions see the statements that have "max" in them only: over all text they
-// take ten seconds under the sanitizers.
+// The calls in `text` that ignore NaN. Regular expressions see only statements with "max": over all text they take ten
+// seconds under the sanitizers.
 std::vector<std::string> blind_calls(const std::string& text) {
-  static const std::regex call(R"(^(f?max)(<\w+>)?\s*\()"), difference(R"(abs\([^;]*[^\s(,]\s*-\s)"),
+  static const std::regex callee(R"(^(f?max)(<\w+>)?\s*\()"), difference(R"(abs\([^;]*[^\s(,]\s*-\s)"),
       gathered(R"((\w+) = (?:std::)?max(?:<\w+>)?\s*\(\s*\1,\s*(?:std::)?f?abs\()");
   std::vector<std::string> found;
   for (std::size_t at = text.find("max"); at != std::string::npos; at = text.find("max", at + 3)) {
-    const std::size_t open = text.find('(', at);
-    if (open == std::string::npos) break;
-    const std::string inside = rlx::test::call_at(text, open);
     const std::size_t begin = at > 0 && text[at - 1] == 'f' ? at - 1 : at;
-    std::smatch is;
-    const std::string name = text.substr(begin, open - begin + 1);
-    const bool whole = rlx::test::begins_word(text, begin);
-    if (whole && std::regex_search(name, is, call) && (is[1] == "fmax" || std::regex_search(inside, difference)))
-      found.push_back(name + inside.substr(1));
-    const std::size_t end_before = at == 0 ? std::string::npos : text.find_last_of(";{}", at - 1);
+    const std::string call = rlx::test::call_at(text, begin);
+    std::smatch match;
+    if (!rlx::test::begins_word(text, begin) || !std::regex_search(call, match, callee)) continue;
+    if (match[1] == "fmax" || std::regex_search(call, difference)) found.push_back(call);
+    const std::size_t end_before = begin == 0 ? std::string::npos : text.find_last_of(";{}", begin - 1);
     const std::size_t statement = end_before == std::string::npos ? 0 : end_before + 1;
-    const std::string whole_call = text.substr(statement, open - statement) + inside;
-    if (whole && std::regex_search(whole_call, is, gathered)) found.push_back(is.str());
+    const std::string assignment = text.substr(statement, begin - statement) + call;
+    if (std::regex_search(assignment, match, gathered)) found.push_back(match.str());
   }
   return found;
 }
