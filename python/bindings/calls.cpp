@@ -67,12 +67,19 @@ void take_donated(const ProgramEntry& e, CallScratch& s) {
     }
 }
 
-nb::object results_object(const ProgramEntry& e, std::vector<nb::object>& outs) {
-  if (e.out_tree.nodes.size() == 1 && e.out_tree.nodes[0].kind == TreeKind::Leaf) return std::move(outs[0]);
-  return unflatten(e.out_tree, outs.data(), outs.size());
+nb::object results_object(const TreeDef& tree, std::vector<nb::object>& outs) {
+  if (tree.nodes.size() == 1 && tree.nodes[0].kind == TreeKind::Leaf) return std::move(outs[0]);
+  return unflatten(tree, outs.data(), outs.size());
 }
 
-nb::object run_direct(ProgramEntry& e, CallScratch& s) {
+void set_program(ProgramEntry& e, std::shared_ptr<PyCompiled> program) {
+  e.first = std::move(program);
+  e.direct = e.first->on_host && e.first->static_shapes;
+  for (const IoInfo& i : e.first->program.outputs()) e.outputs.push_back(i.shape);
+  for (const IoInfo& i : e.first->program.inputs()) e.inputs.push_back(i.name);
+}
+
+nb::object run_direct(ProgramEntry& e, CallScratch& s, const TreeDef& tree) {
   finish_views(s);
   check_donated_once(e, s);
   std::vector<nb::object>& outs = s.outs;
@@ -103,7 +110,7 @@ nb::object run_direct(ProgramEntry& e, CallScratch& s) {
     const CtrlC interruptible(e.first->loops);
     runner.program().run_into(s.views, s.results);
   }
-  return results_object(e, outs);
+  return results_object(tree, outs);
 }
 
 }  // namespace rlx::python

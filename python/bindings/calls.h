@@ -17,6 +17,9 @@ extern PyTypeObject* array_type;
 
 /// One compiled program of a function, for one signature of the arguments.
 struct ProgramEntry {
+  ProgramEntry() = default;
+  ProgramEntry(const ProgramEntry&) = delete;
+  ProgramEntry& operator=(const ProgramEntry&) = delete;
   std::shared_ptr<PyCompiled> first;
   std::vector<std::unique_ptr<CompiledGraph>> idle;  // clones for concurrent calls; under the GIL
   bool first_idle = true;
@@ -130,9 +133,11 @@ void check_donated_once(const ProgramEntry& e, const CallScratch& s);
 /// Takes the bytes of the donated arrays that still hold them, so that they live as long as the call.
 void take_donated(const ProgramEntry& e, CallScratch& s);
 /// The results as a tree.
-nb::object results_object(const ProgramEntry& e, std::vector<nb::object>& outs);
-/// Runs an entry with `direct` set on the views of a call.
-nb::object run_direct(ProgramEntry& e, CallScratch& s);
+nb::object results_object(const TreeDef& tree, std::vector<nb::object>& outs);
+/// Runs an entry with `direct` set on the views of a call. The results get the structure of `tree`.
+nb::object run_direct(ProgramEntry& e, CallScratch& s, const TreeDef& tree);
+/// Sets the program of an entry, with what a call needs to know of it.
+void set_program(ProgramEntry& e, std::shared_ptr<PyCompiled> program);
 
 /// Binds programs of one signature.
 void bind_program_calls(nb::module_& m);

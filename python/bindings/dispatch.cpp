@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "python/bindings/calls.h"
+#include "python/bindings/traced_programs.h"
 #include "python/bindings/tracing.h"
 #include "python/bindings/trees.h"
 
@@ -14,6 +15,9 @@ namespace {
 struct JitFunction {
   nb::object compile;  // (args, kwargs) -> an object that `entry_from` reads
   nb::object inlined;  // (args, kwargs) -> result; for calls with values under trace
+  // None, or, for a function that is traced at every call, (args, kwargs, whether to look at its captures) -> (program,
+  // arrays that follow the leaves, out_tree, guards or None, whether it was compiled now, record)
+  nb::object live;
   nb::object name;
   std::vector<Py_ssize_t> static_places;
   nb::object static_names;  // a frozenset
@@ -21,7 +25,8 @@ struct JitFunction {
   bool symbolic = false;    // the signature leaves extents out
   bool any_static = false;  // leaves that are not arrays are static arguments
   std::unordered_map<std::string, std::shared_ptr<ProgramEntry>> entries;
-  nb::dict statics;  // static argument -> number; bounded
+  std::unordered_map<std::string, std::shared_ptr<LiveProgram>> live_entries;  // in place of entries
+  nb::dict statics;                                                            // static argument -> number; bounded
   std::uint64_t next_static = 0;
   std::uint64_t clock = 0, misses = 0, calls = 0;
   bool is_static(Py_ssize_t place) const {
@@ -131,19 +136,16 @@ bool take_argument(JitFunction& f, CallScratch& s, nb::handle arg) {
 
 std::shared_ptr<ProgramEntry> entry_from(nb::object made) {
   auto e = std::make_shared<ProgramEntry>();
-  e->first = nb::cast<std::shared_ptr<PyCompiled>>(made[nb::int_(0)]);
+  set_program(*e, nb::cast<std::shared_ptr<PyCompiled>>(made[nb::int_(0)]));
   e->out_tree = nb::cast<const TreeDef&>(made[nb::int_(1)]);
   e->weak = nb::cast<std::vector<bool>>(made[nb::int_(2)]);
   e->over = nb::cast<std::vector<std::int64_t>>(made[nb::int_(3)]);
   e->donated = nb::cast<std::vector<std::size_t>>(made[nb::int_(4)]);
   e->keeps = made[nb::int_(5)];
   // An output that cannot reuse its donated array gets memory of its own.
-  e->direct = e->first->on_host && e->first->static_shapes;
   if (e->direct)
     for (const LirAlias& a : e->first->program.compile_result().lir.plan.aliases)
       if (!a.refused.empty() && a.output < e->over.size()) e->over[a.output] = -1;
-  for (const IoInfo& i : e->first->program.outputs()) e->outputs.push_back(i.shape);
-  for (const IoInfo& i : e->first->program.inputs()) e->inputs.push_back(i.name);
   return e;
 }
 
@@ -161,7 +163,7 @@ void widen_numbers(CallScratch& s) {
   }
 }
 
-nb::object run_named(ProgramEntry& e, CallScratch& s) {
+nb::object run_named(ProgramEntry& e, CallScratch& s, const TreeDef& tree) {
   check_donated_once(e, s);
   NamedTensors in;
   for (std::size_t i = 0; i < s.leaves.size(); ++i)
@@ -180,19 +182,62 @@ nb::object run_named(ProgramEntry& e, CallScratch& s) {
   }
   std::vector<nb::object> outs;
   for (std::size_t i = 0; i < made.size(); ++i) outs.push_back(array_object(std::move(made[i]), e.weak[i]));
-  return results_object(e, outs);
+  return results_object(tree, outs);
 }
 
-void make_room(JitFunction& f) {
-  while (f.entries.size() >= f.most && !f.entries.empty()) {
-    auto oldest = f.entries.begin();
-    for (auto it = f.entries.begin(); it != f.entries.end(); ++it)
+template <class Entries>
+void make_room(Entries& entries, std::size_t most) {
+  while (entries.size() >= most && !entries.empty()) {
+    auto oldest = entries.begin();
+    for (auto it = entries.begin(); it != entries.end(); ++it)
       if (it->second->used < oldest->second->used) oldest = it;
-    f.entries.erase(oldest);
+    entries.erase(oldest);
   }
 }
 
-nb::object call(JitFunction& f, nb::handle args, nb::handle kwargs) {
+nb::object run(ProgramEntry& e, CallScratch& s, const TreeDef& tree) {
+  return e.direct ? run_direct(e, s, tree) : run_named(e, s, tree);
+}
+
+// Most traced calls between two looks at the captures of a function whose guards failed.
+constexpr std::uint32_t kMostWait = 64;
+
+// A call of a function that is traced at every call, unless nothing that it captures can have changed.
+nb::object call_live(JitFunction& f, CallScratch& s, nb::handle args, nb::handle kwargs, nb::object* record) {
+  const auto it = f.live_entries.find(s.key);
+  const std::shared_ptr<LiveProgram> p = it == f.live_entries.end() ? nullptr : it->second;
+  if (p && p->current()) {
+    p->used = ++f.clock;
+    if (record) *record = p->record;
+    append_arrays(s, p->constants);
+    return run(*p->program, s, p->out_tree);
+  }
+  const std::string key = s.key;
+  auto next = std::make_shared<LiveProgram>();  // a call of another thread may be using the old one
+  if (p) next->failures = p->failures, next->wait = p->wait;
+  if (p && p->kept) next->wait = std::min(kMostWait, 1u << std::min<std::uint32_t>(next->failures++, 6));
+  const bool look = next->wait == 0;  // not at the first call: many functions are called once
+  const nb::object made =
+      f.live(nb::borrow(args), kwargs.is_valid() ? nb::borrow(kwargs) : nb::object(nb::dict()), look);
+  next->wait = look ? kMostWait : next->wait - 1;
+  next->program = nb::cast<std::shared_ptr<ProgramEntry>>(made[nb::int_(0)]);
+  for (nb::handle a : made[nb::int_(1)]) next->constants.push_back(nb::borrow(a));
+  next->out_tree = nb::cast<const TreeDef&>(made[nb::int_(2)]);
+  const nb::object guards = made[nb::int_(3)];
+  next->kept = !guards.is_none();
+  if (next->kept) next->guards = guards_from(guards);
+  if (nb::cast<bool>(made[nb::int_(4)])) ++f.misses;
+  next->record = made[nb::int_(5)];
+  if (record) *record = next->record;
+  next->used = ++f.clock;
+  if (!f.live_entries.contains(key)) make_room(f.live_entries, f.most);
+  f.live_entries[key] = next;
+  append_arrays(s, next->constants);
+  return run(*next->program, s, next->out_tree);
+}
+
+// `record`, if given, gets the record of a live call.
+nb::object call(JitFunction& f, nb::handle args, nb::handle kwargs, nb::object* record = nullptr) {
   CallScratchHold hold;
   CallScratch& s = *hold;
   ++f.calls;
@@ -235,6 +280,7 @@ nb::object call(JitFunction& f, nb::handle args, nb::handle kwargs) {
     return f.inlined(nb::borrow(args), kwargs.is_valid() ? nb::borrow(kwargs) : nb::object(nb::dict()));
   }
   if (s.wide) widen_numbers(s);
+  if (!f.live.is_none()) return call_live(f, s, args, kwargs, record);
   auto it = f.entries.find(s.key);
   std::shared_ptr<ProgramEntry> entry;
   if (it != f.entries.end()) {
@@ -243,11 +289,11 @@ nb::object call(JitFunction& f, nb::handle args, nb::handle kwargs) {
     ++f.misses;
     const std::string key = s.key;
     entry = entry_from(f.compile(nb::borrow(args), kwargs.is_valid() ? nb::borrow(kwargs) : nb::object(nb::dict())));
-    make_room(f);
+    make_room(f.entries, f.most);
     f.entries[key] = entry;
   }
   entry->used = ++f.clock;
-  return entry->direct ? run_direct(*entry, s) : run_named(*entry, s);
+  return run(*entry, s, entry->out_tree);
 }
 
 PyObject* tp_call(PyObject* self, PyObject* args, PyObject* kwargs) {
@@ -263,9 +309,15 @@ int tp_traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
   if (!nb::inst_ready(self)) return 0;
   JitFunction& f = *nb::inst_ptr<JitFunction>(nb::handle(self));
-  for (const nb::object* o : {&f.compile, &f.inlined, &f.name, &f.static_names}) Py_VISIT(o->ptr());
+  for (const nb::object* o : {&f.compile, &f.inlined, &f.live, &f.name, &f.static_names}) Py_VISIT(o->ptr());
   Py_VISIT(f.statics.ptr());
   for (const auto& [key, entry] : f.entries) Py_VISIT(entry->keeps.ptr());
+  for (const auto& [key, entry] : f.live_entries) {
+    Py_VISIT(entry->record.ptr());
+    for (const nb::object& a : entry->constants) Py_VISIT(a.ptr());
+    for (const Guard& g : entry->guards)
+      for (const nb::object* o : {&g.container, &g.name, &g.expected}) Py_VISIT(o->ptr());
+  }
   // A type without a tp_traverse of its own gets one from nanobind, which visits the type. The reference is held during
   // the visit.
   if (PyObject* dict = PyObject_GenericGetDict(self, nullptr)) {
@@ -276,9 +328,10 @@ int tp_traverse(PyObject* self, visitproc visit, void* arg) {
 }
 int tp_clear(PyObject* self) {
   JitFunction& f = *nb::inst_ptr<JitFunction>(nb::handle(self));
-  for (nb::object* o : {&f.compile, &f.inlined, &f.name, &f.static_names}) o->reset();
+  for (nb::object* o : {&f.compile, &f.inlined, &f.live, &f.name, &f.static_names}) o->reset();
   f.statics.clear();
   f.entries.clear();
+  f.live_entries.clear();
   if (PyObject* dict = PyObject_GenericGetDict(self, nullptr)) {
     PyDict_Clear(dict);
     Py_DECREF(dict);
@@ -296,22 +349,27 @@ PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(tp_call)},
 void bind_dispatch(nb::module_& m) {
   value_type = reinterpret_cast<PyTypeObject*>(nb::type<PyValue>().ptr());
   bind_program_calls(m);
+  bind_traced_programs(m);
   m.def("is_array_leaf", &array_leaf, nb::arg("x").none());
   nb::class_<JitFunction>(m, "JitFunction", nb::type_slots(slots), nb::dynamic_attr(), nb::is_weak_referenceable(),
                           "A function that is compiled once for each signature of its arguments.")
-      .def("__init__",
-           [](JitFunction* self, nb::object compile, nb::object inlined, nb::object name,
-              std::vector<Py_ssize_t> places, nb::object names, std::size_t most, bool symbolic, bool any_static) {
-             new (self) JitFunction();
-             self->compile = std::move(compile);
-             self->inlined = std::move(inlined);
-             self->name = std::move(name);
-             self->static_places = std::move(places);
-             self->static_names = std::move(names);
-             self->most = most;
-             self->symbolic = symbolic;
-             self->any_static = any_static;
-           })
+      .def(
+          "__init__",
+          [](JitFunction* self, nb::object compile, nb::object inlined, nb::object live, nb::object name,
+             std::vector<Py_ssize_t> places, nb::object names, std::size_t most, bool symbolic, bool any_static) {
+            new (self) JitFunction();
+            self->compile = std::move(compile);
+            self->inlined = std::move(inlined);
+            self->live = std::move(live);
+            self->name = std::move(name);
+            self->static_places = std::move(places);
+            self->static_names = std::move(names);
+            self->most = most;
+            self->symbolic = symbolic;
+            self->any_static = any_static;
+          },
+          nb::arg("compile"), nb::arg("inlined"), nb::arg("live").none(), nb::arg("name"), nb::arg("places"),
+          nb::arg("names"), nb::arg("most"), nb::arg("symbolic"), nb::arg("any_static"))
       .def(
           "__get__",
           [](nb::handle self, nb::handle object, nb::handle) -> nb::object {
@@ -319,12 +377,20 @@ void bind_dispatch(nb::module_& m) {
             return nb::module_::import_("types").attr("MethodType")(self, object);
           },
           nb::arg("object").none(), nb::arg("type").none() = nb::none())
+      .def("_recorded",
+           [](JitFunction& f, nb::args args) {
+             nb::object record = nb::none();
+             nb::object result = call(f, args, {}, &record);
+             return nb::make_tuple(result, record);
+           })
       .def(
-          "cache_size", [](const JitFunction& f) { return f.entries.size(); }, "The number of programs in the cache.")
+          "cache_size", [](const JitFunction& f) { return f.entries.size() + f.live_entries.size(); },
+          "The number of programs in the cache.")
       .def(
           "cache_clear",
           [](JitFunction& f) {
             f.entries.clear();
+            f.live_entries.clear();
             f.statics.clear();
           },
           "Drops all programs from the cache.")
@@ -336,6 +402,8 @@ void bind_dispatch(nb::module_& m) {
           [](const JitFunction& f) {
             nb::list out;
             for (const auto& [key, e] : f.entries) out.append(nb::cast(e->first));
+            for (const auto& [key, e] : f.live_entries)
+              if (e->program) out.append(nb::cast(e->program->first));
             return out;
           },
           "The programs in the cache, as CompiledGraph.");

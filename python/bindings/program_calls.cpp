@@ -57,7 +57,7 @@ nb::object run_as_it_lies(ProgramCall& p, nb::handle args, nb::handle kwargs) {
     if (!take_tree(p, s, PyTuple_GetItem(args.ptr(), i))) return {};
   if (kwargs.is_valid() && !take_tree(p, s, kwargs)) return {};
   if (s.views.size() != p.takes.size()) return {};
-  return run_direct(p.entry, s);
+  return run_direct(p.entry, s, p.entry.out_tree);
 }
 
 PyObject* program_tp_call(PyObject* self, PyObject* args, PyObject* kwargs) {
@@ -84,15 +84,10 @@ void bind_program_calls(nb::module_& m) {
                           std::vector<bool> weak) {
         new (self) ProgramCall();
         ProgramEntry& e = self->entry;
-        e.first = std::move(compiled);
+        set_program(e, std::move(compiled));
         e.out_tree = out_tree;
         e.weak = std::move(weak);
-        e.direct = e.first->on_host && e.first->static_shapes;
-        for (const IoInfo& i : e.first->program.inputs()) {
-          e.inputs.push_back(i.name);
-          self->takes.push_back(i.shape);
-        }
-        for (const IoInfo& o : e.first->program.outputs()) e.outputs.push_back(o.shape);
+        for (const IoInfo& i : e.first->program.inputs()) self->takes.push_back(i.shape);
       });
 }
 

@@ -161,6 +161,15 @@ void bind_transforms(nb::module_& m) {
       nb::arg("graph"), nb::arg("in_axes"), nb::arg("batch"), nb::arg("out_axes").none() = nb::none());
 
   // -- transforms of functions under trace, on lists of values --
+  m.def(
+      "insert_graph",
+      [](PyGraph& g, nb::handle operands) {
+        const SourceLoc loc = user_line();
+        ExprList xs;
+        for (nb::handle h : operands) xs.push_back(operand_from(traced(), h, loc));
+        return value_list(inline_body(traced(), g.get(), xs), loc);
+      },
+      "Adds the nodes of a graph to the one under trace. The operands take the places of its inputs.");
   m.def("fn_open", [](nb::handle operands, nb::handle fn) {
     Call c = begin(operands, fn);
     return std::make_unique<Opened>(std::move(c.inner), std::move(c.xs), c.loc);

@@ -305,6 +305,14 @@ void bind_trees(nb::module_& m) {
   dataclass_fields = PyDict_New();
   nb::class_<TreeDef>(m, "TreeDef", "The structure of a tree of arrays, without its leaves.")
       .def_prop_ro("num_leaves", [](const TreeDef& d) { return d.leaves; })
+      .def_prop_ro(
+          "_plain",
+          [](const TreeDef& d) {
+            return std::ranges::all_of(d.nodes, [](const TreeNode& n) {
+              return n.kind != TreeKind::NamedTuple && n.kind != TreeKind::DataClass && n.kind != TreeKind::Registered;
+            });
+          },
+          "True if it has no class of the user, whose methods could read anything.")
       .def(
           "unflatten",
           [](const TreeDef& d, nb::handle leaves) {

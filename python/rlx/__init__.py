@@ -53,7 +53,7 @@ from ._arrays import array, asarray, from_dlpack  # noqa: E402
 from ._custom import custom_op, io_callback, pure_callback  # noqa: E402
 from ._control import checkpoint, cond, custom_jvp, custom_vjp, fori_loop, map, scan, switch, while_loop  # noqa: E402
 from ._graph import Graph, Report, parse  # noqa: E402
-from ._jit import Lowered, Program, ShapeDtype, eval_shape, jit, load, trace  # noqa: E402
+from ._jit import Lowered, Program, ShapeDtype, clear_caches, eval_shape, jit, load, trace  # noqa: E402
 from ._transforms import (  # noqa: E402
     grad,
     hessian,

@@ -4,15 +4,15 @@ import functools
 import threading
 
 from . import _rlx, tree
-from ._jit import cached_jit, jit
+from ._jit import cached_live, live
 from ._nodes import counted, extent_value, filled
 from ._names import renamed_arguments
 from ._op import refuse_traced
 from ._transforms import _as_dtype, _is_inexact, _name
 
 
-def _run_eagerly(key, make, *args):
-    return cached_jit(key, make)(*args)
+def _run_eagerly(key, functions, make, *args):
+    return cached_live(key, functions, make)(*args)
 
 
 def cond(pred, true_fun, false_fun, *operands):
@@ -21,7 +21,7 @@ def cond(pred, true_fun, false_fun, *operands):
         raise TypeError("cond(pred, true_fun, false_fun, *operands): both branches must be functions")
     if not _rlx.tracing():
         run = lambda: lambda p, *xs: cond(p, true_fun, false_fun, *xs)  # noqa: E731
-        return _run_eagerly(("cond", true_fun, false_fun), run, pred, *operands)
+        return _run_eagerly("cond", (true_fun, false_fun), run, pred, *operands)
     p = _rlx.value(pred)
     if p.shape != ():
         raise TypeError(
@@ -103,7 +103,7 @@ def switch(index, branches, *operands):
         raise TypeError("switch(index, branches, *operands): branches must be a list of functions and not empty")
     if not _rlx.tracing():
         run = lambda: lambda i, *xs: switch(i, branches, *xs)  # noqa: E731
-        return _run_eagerly(("switch", tuple(branches)), run, index, *operands)
+        return _run_eagerly("switch", tuple(branches), run, index, *operands)
     index = _rlx.value(index)
     if index.shape != () or index.dtype.kind not in "iu":
         raise TypeError(f"switch: the index is {index.dtype.name}{list(index.shape)}, it must be an integer scalar")
@@ -174,7 +174,7 @@ def scan(f, init, xs=None, length=None, reverse=False, checkpoint=False):
         raise TypeError(f"scan: length must be an integer, got {length!r}")
     if not _rlx.tracing():
         run = lambda: lambda c, x: scan(f, c, x, length, reverse, checkpoint)  # noqa: E731
-        return _run_eagerly(("scan", f, length, reverse, checkpoint), run, init, xs)
+        return _run_eagerly(("scan", length, reverse, checkpoint), (f,), run, init, xs)
     x_leaves, x_treedef = tree.flatten(xs)
     x_values = [_rlx.value(x) for x in x_leaves]
     for v in x_values:
@@ -219,7 +219,7 @@ def while_loop(cond_fun, body_fun, init, max_iterations=None):
         raise TypeError(f"while_loop: max_iterations must be an integer, 0 or more, got {max_iterations!r}")
     if not _rlx.tracing():
         run = lambda: lambda c: while_loop(cond_fun, body_fun, c, max_iterations)  # noqa: E731
-        return _run_eagerly(("while", cond_fun, body_fun, max_iterations), run, init)
+        return _run_eagerly(("while", max_iterations), (cond_fun, body_fun), run, init)
 
     def draw(values, treedef, check):
         def carry(xs):
@@ -259,7 +259,7 @@ def fori_loop(lower, upper, body_fun, init):
         step.__name__ = _name(body_fun)
         if not _rlx.tracing():
             run = lambda: lambda c: fori_loop(lower, upper, body_fun, c)  # noqa: E731
-            return _run_eagerly(("fori", body_fun, lower, upper), run, init)
+            return _run_eagerly(("fori", lower, upper), (body_fun,), run, init)
         return scan(step, init, counted(max(upper - lower, 0), _rlx.dtype("int32"), lower))[0]
 
     def go(state):
@@ -271,7 +271,7 @@ def fori_loop(lower, upper, body_fun, init):
 
     if not _rlx.tracing():
         run = lambda: lambda a, b, c: fori_loop(a, b, body_fun, c)  # noqa: E731
-        return _run_eagerly(("fori", body_fun), run, lower, upper, init)
+        return _run_eagerly("fori", (body_fun,), run, lower, upper, init)
     low, high = _rlx.value(lower), _rlx.value(upper)
     for bound in (low, high):
         if bound.shape != () or bound.dtype.kind not in "iu":
@@ -284,16 +284,14 @@ def fori_loop(lower, upper, body_fun, init):
 
 def map(f, xs):
     """f of every row of xs, one after the other, stacked. vmap computes all rows together."""
-    return scan(_mapped(f), (), xs)[1]
+    if not _rlx.tracing():
+        return _run_eagerly("map", (f,), lambda: lambda xs: map(f, xs), xs)
 
-
-@functools.lru_cache(maxsize=256)
-def _mapped(f):
     def step(carry, x):
         return carry, f(x)
 
     step.__name__ = _name(f)
-    return step
+    return scan(step, (), xs)[1]
 
 
 def checkpoint(fun=None, *, keep_dots=False, static_argnums=(), prevent_cse=True):
@@ -336,6 +334,7 @@ class _Ruled:
     """
 
     _most = 2
+    _captured = ()  # attributes that a program depends on
 
     def __init__(self, fun, nondiff_argnums):
         nondiff = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
@@ -346,7 +345,9 @@ class _Ruled:
         self.nondiff = nondiff
         self.fun, self.depth, self.signature = fun, threading.local(), None
         functools.update_wrapper(self, fun)
-        self._eager = jit(self._traced, any_static=True, static_argnums=nondiff)
+        eager = lambda *args: self._traced(*args)  # noqa: E731
+        eager.__name__ = _name(fun)
+        self._eager = live(eager, static_argnums=nondiff)
 
     def _call(self, args):
         if not _rlx.tracing():
@@ -407,6 +408,8 @@ class custom_vjp(_Ruled):
     Rules may call f. The first and second derivatives use the rules; higher derivatives differentiate through f itself.
     """
 
+    _captured = ("fun", "forward", "backward")
+
     def __init__(self, fun, nondiff_argnums=()):
         super().__init__(fun, nondiff_argnums)
         self.forward = self.backward = None
@@ -414,7 +417,6 @@ class custom_vjp(_Ruled):
     def defvjp(self, forward, backward):
         """Sets the rules; see the class."""
         self.forward, self.backward = forward, backward
-        self._eager.cache_clear()
 
     def __get__(self, obj, cls=None):
         return self if obj is None else functools.partial(self, obj)
@@ -501,6 +503,8 @@ class custom_jvp(_Ruled):
     nondiff_argnums: arguments that are Python values. The rule gets them first: rule(mode, primals, tangents).
     """
 
+    _captured = ("fun", "rule")
+
     def __init__(self, fun, nondiff_argnums=()):
         super().__init__(fun, nondiff_argnums)
         self.rule = None
@@ -508,7 +512,6 @@ class custom_jvp(_Ruled):
     def defjvp(self, rule):
         """Sets the rule; see the class."""
         self.rule = rule
-        self._eager.cache_clear()
         return rule
 
     def defjvps(self, *rules):

@@ -107,12 +107,22 @@ class _Callback:
 
     __slots__ = ("fn", "specs", "label", "number", "__weakref__")
     living, numbers = weakref.WeakValueDictionary(), itertools.count()
+    by_function = weakref.WeakValueDictionary()  # two traces of one function get one number, and so one program
 
     def __init__(self, fn, specs):
         self.fn, self.specs = fn, specs
         self.label = getattr(fn, "__name__", type(fn).__name__)
         self.number = next(self.numbers)
         self.living[self.number] = self
+
+    @classmethod
+    def of(cls, fn, specs):
+        """The callback of a function and of its results."""
+        key = (id(fn), tuple(specs))
+        found = cls.by_function.get(key)
+        if found is None or found.fn is not fn:
+            found = cls.by_function[key] = cls(fn, specs)
+        return found
 
     def __call__(self, arrays, levels):
         """The results for arrays with batch axes. `levels` has for each batch axis its extent, and which arrays have
@@ -174,9 +184,9 @@ def _callback(fn, result_shape, operands, ordered):
         raise TypeError(f"a callback must be a function, got {fn!r}")
     specs, treedef = tree.flatten(tree.map(_as_spec, result_shape))
     if not _rlx.tracing() and not any(isinstance(x, _rlx.Value) for x in operands):
-        key = ("callback", fn, treedef, tuple((s.shape, s.dtype.name) for s in specs), ordered)
+        key = ("callback", _Callback.of(fn, specs), treedef, ordered)
         return cached_jit(key, lambda: lambda *xs: _callback(fn, result_shape, xs, ordered))(*operands)
-    called = _Callback(fn, specs)
+    called = _Callback.of(fn, specs)
     kept = getattr(keeping, "list", None)
     (kept_forever if kept is None else kept).append(called)
     results = [[list(s.shape), s.dtype.name] for s in specs]

@@ -3,8 +3,10 @@
 import functools
 import math
 import threading
+import types
+import weakref
 
-from . import _rlx, tree
+from . import _captures, _rlx, tree
 from ._names import renamed_arguments
 
 
@@ -157,22 +159,45 @@ kept_forever = []
 
 
 class _Arguments:
-    """The static arguments, by position and by name."""
+    """The static arguments, by position and by name. The signature is looked at when a name is needed."""
 
     def __init__(self, fun, static_argnums, static_argnames):
+        self.fun = fun
         self.nums = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums or ())
         self.names = (static_argnames,) if isinstance(static_argnames, str) else tuple(static_argnames or ())
+        if self.nums or self.names:
+            self._resolve()
+        else:
+            self.names = frozenset()
+
+    @functools.cached_property
+    def _all(self):
         import inspect
 
         try:
-            parameters = list(inspect.signature(fun).parameters.values())
+            return list(inspect.signature(self.fun).parameters.values())
         except (TypeError, ValueError):
-            parameters = []
-        self.parameters = [p.name for p in parameters]
-        self.variadic = any(p.kind in (p.VAR_KEYWORD, p.VAR_POSITIONAL) for p in parameters)
-        self.what = getattr(fun, "__name__", type(fun).__name__)
-        positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-        variadic = any(p.kind in (p.VAR_KEYWORD,) for p in parameters)
+            return []
+
+    @functools.cached_property
+    def parameters(self):
+        return [p.name for p in self._all]
+
+    @functools.cached_property
+    def positional(self):
+        return [p.name for p in self._all if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+
+    @property
+    def variadic(self):
+        return any(p.kind in (p.VAR_KEYWORD, p.VAR_POSITIONAL) for p in self._all)
+
+    @property
+    def what(self):
+        return getattr(self.fun, "__name__", type(self.fun).__name__)
+
+    def _resolve(self):
+        fun, parameters, positional = self.fun, self._all, self.positional
+        variadic = any(p.kind is p.VAR_KEYWORD for p in parameters)
         for n in self.names:
             if parameters and n not in self.parameters and not variadic:
                 raise ValueError(
@@ -190,11 +215,10 @@ class _Arguments:
         nums |= {positional.index(n) for n in self.names if n in positional}
         self.nums = tuple(sorted(nums))
         self.names = frozenset(self.names) | {positional[n] for n in nums if n < len(positional)}
-        self.positional = positional
 
     def check(self, donated):
         """Raises an error for positions and names that the function does not have."""
-        for n in donated if self.parameters and not self.variadic else ():
+        for n in donated if donated and self.parameters and not self.variadic else ():
             if isinstance(n, int) and not -len(self.positional) <= n < len(self.positional):
                 raise ValueError(f"donate_argnums: {self.what} has no positional argument {n}")
             if isinstance(n, str) and n not in self.parameters:
@@ -214,14 +238,15 @@ class _Wrapped:
     def __init__(self, fun, arguments, options):
         self.fun, self.arguments = fun, arguments
         self.any_static = options.pop("any_static")
+        self.closed, self.records = options.pop("closed", False), options.pop("records", False)
         self.donate = options.pop("donate")
         self.session = options.pop("session")
         self.dims = options.pop("dims")
         self.options = options
         self.what = getattr(fun, "__name__", type(fun).__name__)
 
-    def split(self, args, kwargs):
-        """(leaves of arrays, their names, call of values)."""
+    def split(self, args, kwargs, named=True):
+        """(leaves of arrays, their names, call of values). named: the names tell the paths to the leaves."""
         a = self.arguments
         parts, names = [], []
         for i, arg in enumerate(args):
@@ -234,12 +259,10 @@ class _Wrapped:
         for key, part in parts:
             ls, treedef = tree.flatten(part)
             mine = [not (self.any_static and _is_static(x)) for x in ls]
-            label = a.name(key) if isinstance(key, int) else key
-            paths = _paths(part, label, [])
-            for x, dynamic, path in zip(ls, mine, paths):
-                if dynamic:
-                    leaves.append(x)
-                    names.append(path)
+            if named:
+                label = a.name(key) if isinstance(key, int) else key
+                names += (path for path, dynamic in zip(_paths(part, label, []), mine) if dynamic)
+            leaves += (x for x, dynamic in zip(ls, mine) if dynamic) if self.any_static else ls
             treedefs.append((key, treedef, ls, mine))
 
         def call(values):
@@ -253,10 +276,10 @@ class _Wrapped:
                     new_kwargs[key] = full
             return self.fun(*new_args, **new_kwargs)
 
-        return leaves, _unique(names), call
+        return leaves, _unique(names) if named else [f"x{i}" for i in range(len(leaves))], call
 
-    def trace(self, args, kwargs):
-        leaves, names, call = self.split(args, kwargs)
+    def trace(self, args, kwargs, parts=None):
+        leaves, names, call = parts or self.split(args, kwargs)
         specs = [spec_of(x, self.what) for x in leaves]
         if any(s.dtype.name in ("float64", "complex128") and not s.weak_type for s in specs):
             wide = {float: "float64", complex: "complex128"}  # as in a call: Python numbers keep all their digits
@@ -286,10 +309,12 @@ class _Wrapped:
                     break
         return over, pairs, sorted(wanted)
 
-    def session_for(self, args, kwargs):
+    def session_for(self, args, kwargs, parts=None):
         """The session of the stated device, or else of the device that holds the arguments."""
         device, *rest = self.session
-        return session(_device_of(self.split(args, kwargs)[0]) if device is None else device, *rest)
+        if device is None:
+            device = _device_of((parts or self.split(args, kwargs))[0])
+        return session(device, *rest)
 
     def compile(self, args, kwargs):
         traced = self.trace(args, kwargs)
@@ -299,6 +324,28 @@ class _Wrapped:
             options["donate"] = pairs
         compiled = self.session_for(args, kwargs).compile(traced.graph, **options)
         return compiled, traced.out_tree, traced.out_weak, over, donated, traced.keeps
+
+    def live(self, args, kwargs, look):
+        """Traces a call, and looks up the program of its graph or compiles it. `look`: whether to look for guards."""
+        parts = self.split(args, kwargs, named=False)
+        traced = self.trace(args, kwargs, parts)
+        on = self.session_for(args, kwargs, parts)
+        program, arrays, fresh = _rlx.program_of(on, traced.graph, self.options, traced.out_weak, traced.keeps)
+        guards = [] if self.closed else self.guards(args, kwargs) if look else None
+        return program, arrays, traced.out_tree, guards, fresh, Record(traced) if self.records else None
+
+    def guards(self, args, kwargs):
+        """What must be as it is now for the program of this call to stay right; None if that cannot be told."""
+        static = []
+        for key, part in (*enumerate(args), *kwargs.items()):
+            if key in (self.arguments.names if isinstance(key, str) else self.arguments.nums):
+                static.append(part)
+                continue
+            leaves, treedef = tree.flatten(part)
+            if not treedef._plain:
+                return None
+            static += filter(_is_static, leaves) if self.any_static else ()
+        return _captures.guards(self.fun, static)
 
     def inlined(self, args, kwargs):
         return self.fun(*args, **kwargs)
@@ -432,25 +479,54 @@ def jit(
             dims=_Dims(dims, bounds) if dims else None,
         ),
     )
+    return _compiled(wrapped, None, cache_size)
+
+
+def _compiled(wrapped, live, cache_size):
+    fun, arguments = wrapped.fun, wrapped.arguments
     compiled = _rlx.JitFunction(
         wrapped.compile,
         wrapped.inlined,
+        live,
         wrapped.what,
         list(arguments.nums),
         arguments.names,
         cache_size,
-        bool(dims),
-        any_static,
+        bool(wrapped.dims),
+        wrapped.any_static,
     )
-    compiled.trace = lambda *args, **kwargs: wrapped.trace(args, kwargs)
-    compiled.lower = lambda *args, **kwargs: Lowered(wrapped, args, kwargs)
-    compiled.inspect = lambda *args, **kwargs: _inspected(wrapped, args, kwargs)
-    compiled.eval_shape = lambda *args, **kwargs: _shapes(wrapped.trace(args, kwargs))
+    compiled._wrapped = wrapped
     for attribute in ("__name__", "__qualname__", "__doc__", "__module__"):
         if hasattr(fun, attribute):
             setattr(compiled, attribute, getattr(fun, attribute))
     compiled.__wrapped__ = fun
     return compiled
+
+
+def _set_methods():
+    """The methods of compiled functions that need a trace."""
+
+    def trace(self, *args, **kwargs):
+        """The trace of a call with arguments like these, and its graph as `.graph`."""
+        return self._wrapped.trace(args, kwargs)
+
+    def lower(self, *args, **kwargs):
+        """The graph of a call before it is compiled: `.as_text()`, `.graph`, `.compile()`."""
+        return Lowered(self._wrapped, args, kwargs)
+
+    def inspect(self, *args, **kwargs):
+        """A report of the compile and of a timed run on these arguments."""
+        return _inspected(self._wrapped, args, kwargs)
+
+    def eval_shape(self, *args, **kwargs):
+        """The shapes and dtypes of the result, as a tree of ShapeDtype. Nothing is computed."""
+        return _shapes(self._wrapped.trace(args, kwargs))
+
+    for method in (trace, lower, inspect, eval_shape):
+        setattr(_rlx.JitFunction, method.__name__, method)
+
+
+_set_methods()
 
 
 def _inspected(wrapped, args, kwargs):
@@ -624,16 +700,81 @@ def trace(fun, *args, **kwargs):
 
 
 _spare = {}
+_seen = weakref.WeakSet()
+
+
+def _kept(key, make):
+    found = _spare.get(key)
+    if found is None:
+        if len(_spare) > 512:
+            _spare.clear()
+        found = _spare[key] = make()
+    return found
 
 
 def cached_jit(key, make):
     """The compiled function of `key`, made at first use. A few hundred are kept."""
     try:
-        found = _spare.get(key)
-    except TypeError:  # a function that is not hashable
+        return _kept(key, lambda: jit(make(), any_static=True))
+    except TypeError:  # a part of the key is not hashable
         return jit(make(), any_static=True)
+
+
+def clear_caches():
+    """Drops all programs that functions outside of `jit` share. Compiled functions keep theirs: f.cache_clear()."""
+    _spare.clear()
+    _rlx.clear_programs()
+
+
+class Record:
+    """A function as it was at one call: its trace, with all that it captured then."""
+
+    def __init__(self, traced):
+        self.traced, self.derived = traced, {}
+
+    def __call__(self, *args):
+        values = map(_rlx.value, tree.leaves(args))
+        specs = self.traced.in_specs
+        cast = [v if v.dtype == s.dtype else _rlx.add_node("cast", (v,), {"to": s.dtype}) for v, s in zip(values, specs)]
+        return self.traced.out_tree.unflatten(_rlx.insert_graph(self.traced.graph, cast))
+
+    def derive(self, make, *options):
+        """The compiled function make(self, *options), made at first use."""
+        found = self.derived.get((make, options))
+        if found is None:
+            found = self.derived[make, options] = live(make(self, *options), closed=True)
+        return found
+
+
+_HERE = (None, 0, "", "", "", None, ())
+
+
+def live(inner, static_argnums=(), closed=False, records=False):
+    """`inner` outside of a trace: what the function would give now. It is traced at each call, unless nothing that it
+    captures can have changed; graphs that differ in constants alone share a program. closed: it captures nothing.
+    """
+    options = {"any_static": True, "closed": closed, "records": records, "donate": (), "session": _HERE, "dims": None}
+    wrapped = _Wrapped(inner, _Arguments(inner, static_argnums, ()), options)
+    return _compiled(wrapped, wrapped.live, 256)
+
+
+def cached_live(key, functions, make, **options):
+    """The live function of a key and of functions of the user. It is kept from the second call on if they are plain
+    functions: others may be equal and yet differ, and most functions are passed once.
+    """
+    try:
+        found = _spare.get((key, functions))
+    except TypeError:  # a part of the key is not hashable
+        return live(make(), **options)
     if found is None:
-        if len(_spare) > 512:
-            _spare.clear()
-        found = _spare[key] = jit(make(), any_static=True)
+        found = live(make(), **options)
+        if all(type(f) in (types.FunctionType, _rlx.JitFunction) for f in functions):
+            if all(f in _seen for f in functions):
+                return _kept((key, functions), lambda: found)
+            _seen.update(functions)
     return found
+
+
+def recorded(fun, args):
+    """(fun(*args), the Record of the call)."""
+    return cached_live("call", (fun,), lambda: fun, records=True)._recorded(*args)

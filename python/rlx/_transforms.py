@@ -3,10 +3,8 @@
 Outside of a trace they run at once, compiled and cached. Inside a trace they become part of the program.
 """
 
-import functools
-
 from . import _rlx, tree
-from ._jit import ShapeDtype, cached_jit, jit
+from ._jit import ShapeDtype, cached_live, live, recorded
 from ._nodes import diagonal_ones, filled, node
 
 
@@ -18,12 +16,19 @@ def _is_inexact(leaf):
     return leaf.dtype.kind in "fc"
 
 
-def _transform(fun, inner, kind, **options):
-    """The function inner(*args). Outside of a trace it is compiled."""
-    if hasattr(fun, "__name__"):
-        functools.update_wrapper(inner, fun)
+def _transform(fun, inner, kind):
+    """The function inner(*args). Outside of a trace it runs compiled."""
+    for attribute in ("__module__", "__qualname__", "__doc__"):
+        if hasattr(fun, attribute):
+            setattr(inner, attribute, getattr(fun, attribute))
+    inner.__wrapped__ = fun
     inner.__name__ = f"{kind}({_name(fun)})"
-    return jit(inner, any_static=True, **options)
+    return live(inner)
+
+
+def _fixed(argnums):
+    """argnums as it is now: a list could be written later."""
+    return argnums if isinstance(argnums, int) else tuple(argnums)
 
 
 def _argnums(argnums, args, kind, fun):
@@ -74,6 +79,7 @@ def value_and_grad(fun, argnums=0, has_aux=False):
         return fun.value_and_grad(argnums)
     if not callable(fun):
         raise TypeError(f"value_and_grad takes a function, got an object of type {type(fun).__name__}")
+    argnums = _fixed(argnums)
 
     def inner(*args, **kwargs):
         nums = _argnums(argnums, args, "grad", fun)
@@ -131,8 +137,8 @@ def grad(fun, argnums=0, has_aux=False):
 class _Opened:
     """A function traced once inside another trace: its results and their pullback."""
 
-    def __init__(self, fun, primals):
-        self.what = f"vjp of {_name(fun)}"
+    def __init__(self, fun, primals, name=None):
+        self.what = f"vjp of {name or _name(fun)}"
         leaves, self.treedef = tree.flatten(tuple(primals))
         self.values = [_rlx.value(x) for x in leaves]
         self.types = []
@@ -193,18 +199,9 @@ def vjp(fun, *primals, has_aux=False):
         if has_aux:  # values of the inner trace cannot be used outside of it
             return opened.results(), opened.pull, fun(*primals)[1]
         return opened.results(), opened.pull
-    forward = cached_jit(("call", fun), lambda: fun)
-    outs = forward(*primals)
-    outs, aux = outs if has_aux else (outs, None)
-
-    def make():
-        def run(xs, ct):
-            part = (lambda *x: fun(*x)[0]) if has_aux else fun
-            return _Opened(part, xs).pull(ct)
-
-        return run
-
-    backward = cached_jit(("vjp", fun, has_aux), make)
+    result, record = recorded(fun, primals)
+    outs, aux = result if has_aux else (result, None)
+    backward = record.derive(_backward, _name(fun), has_aux)
 
     def pull(cotangents):
         return backward(primals, cotangents)
@@ -212,11 +209,21 @@ def vjp(fun, *primals, has_aux=False):
     return (outs, pull, aux) if has_aux else (outs, pull)
 
 
-def _jvp_inner(fun, primals, tangents):
+def _backward(record, name, has_aux):
+    part = (lambda *xs: record(*xs)[0]) if has_aux else record
+    return lambda xs, ct: _Opened(part, xs, name).pull(ct)
+
+
+def _forward(record, name):
+    return lambda p, t: _jvp_inner(record, p, t, name)[1]
+
+
+def _jvp_inner(fun, primals, tangents, name=None):
+    name = name or _name(fun)
     leaves, treedef = tree.flatten(tuple(primals))
     t_leaves, t_treedef = tree.flatten(tuple(tangents))
     if treedef != t_treedef:
-        raise TypeError(f"jvp of {_name(fun)}: tangents {t_treedef} do not have the structure of the primals {treedef}")
+        raise TypeError(f"jvp of {name}: tangents {t_treedef} do not have the structure of the primals {treedef}")
     values = [_rlx.value(x) for x in leaves]
     wrt, ts = [], []
     for i, (v, t) in enumerate(zip(values, t_leaves)):
@@ -225,7 +232,7 @@ def _jvp_inner(fun, primals, tangents):
         t = _as_dtype(t, v.dtype)
         if t.shape != v.shape:
             raise ValueError(
-                f"jvp of {_name(fun)}: a tangent of shape {t.shape} must have the shape {v.shape} of its primal"
+                f"jvp of {name}: a tangent of shape {t.shape} must have the shape {v.shape} of its primal"
             )
         wrt.append(i)
         ts.append(t)
@@ -248,17 +255,21 @@ def jvp(fun, primals, tangents):
         raise TypeError("jvp takes a tuple of primals and a tuple of tangents: jvp(f, (x,), (v,))")
     if _rlx.tracing():
         return _jvp_inner(fun, tuple(primals), tuple(tangents))
-    run = cached_jit(("jvp", fun), lambda: lambda p, t: _jvp_inner(fun, p, t))
+    run = cached_live("jvp", (fun,), lambda: lambda p, t: _jvp_inner(fun, p, t))
     return run(tuple(primals), tuple(tangents))
 
 
 def linearize(fun, *primals):
     """(fun(*primals), f_jvp): f_jvp of tangents is the derivative at the primals, which is linear in the tangents."""
 
-    def push(*tangents):
-        return jvp(fun, primals, tangents)[1]
+    if _rlx.tracing():
+        return fun(*primals), lambda *tangents: jvp(fun, primals, tangents)[1]
+    outs, record = recorded(fun, primals)
+    forward = record.derive(_forward, _name(fun))
 
-    outs = fun(*primals) if _rlx.tracing() else cached_jit(("call", fun), lambda: fun)(*primals)
+    def push(*tangents):
+        return forward(primals, tangents)
+
     return outs, push
 
 
@@ -266,25 +277,8 @@ def hvp(fun, primals, tangents):
     """(gradient of fun at the primals, Hessian times the vector `tangents`)."""
     primals, tangents = tuple(primals), tuple(tangents)
     nums = tuple(range(len(primals)))
-    gradient = cached_grad(fun, nums)
-    return jvp(gradient, primals, tangents)
-
-
-def cached_grad(fun, argnums):
-    try:
-        key = (fun, argnums)
-        hash(key)
-    except TypeError:
-        return grad(fun, argnums)
-    found = _grads.get(key)
-    if found is None:
-        if len(_grads) > 256:
-            _grads.clear()
-        found = _grads[key] = grad(fun, argnums)
-    return found
-
-
-_grads = {}
+    run = lambda p, t: jvp(grad(fun, nums), p, t)  # noqa: E731
+    return (run if _rlx.tracing() else cached_live(("hvp", nums), (fun,), lambda: run))(primals, tangents)
 
 
 def _basis(values):
@@ -316,6 +310,7 @@ def _axes_last(x, count):
 
 def _jacobian(fun, argnums, forward, has_aux):
     kind = "jacfwd" if forward else "jacrev"
+    argnums = _fixed(argnums)
 
     def inner(*args, **kwargs):
         nums = _argnums(argnums, args, kind, fun)
@@ -382,6 +377,13 @@ def hessian(fun, argnums=0, has_aux=False):
     return jacfwd(jacrev(fun, argnums, has_aux), argnums, has_aux)
 
 
+def _copied(axes):
+    """A tree of axes as it is now."""
+    if type(axes) is dict:
+        return {k: _copied(v) for k, v in axes.items()}
+    return type(axes)(map(_copied, axes)) if type(axes) in (list, tuple) else axes
+
+
 def vmap(fun, in_axes=0, out_axes=0, axis_size=None):
     """fun over a batch. in_axes gives the batch axis of each argument (None: the argument is shared), out_axes that of
     each result. Both are one int or None for all, or trees like the arguments and the result.
@@ -390,6 +392,7 @@ def vmap(fun, in_axes=0, out_axes=0, axis_size=None):
         raise TypeError(f"vmap takes a function, got an object of type {type(fun).__name__}")
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
+    in_axes, out_axes = _copied(in_axes), _copied(out_axes)
     if not isinstance(axis_size, (int, _rlx.Dim, type(None))) or isinstance(axis_size, int) and axis_size < 0:
         raise ValueError(f"vmap of {_name(fun)}: axis_size must be the extent of the batch axis, got {axis_size!r}")
     if not (in_axes is None or isinstance(in_axes, (int, tuple, dict))):

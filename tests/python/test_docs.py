@@ -196,12 +196,12 @@ def test_python_control_flow_and_effects():
             transformed(1.0)
     with pytest.raises(TypeError, match="rlx.cond"):
         rlx.vmap(branch)(x3)
-    for module, times in ((rlx, 1), (jax, 3)):
+    for module in (rlx, jax):
         calls = []
         g = module.grad(lambda v: (calls.append(v), v * 2)[1])
         for _ in range(3):
             g(1.0)
-        assert len(calls) == times
+        assert len(calls) == 3
     np.testing.assert_allclose(rlx.jit(lambda v: np.sin(v))(x3), np.sin(x3), rtol=1e-6)
     with pytest.raises(Exception, match="array"):
         jax.jit(lambda v: np.sin(v))(x3)

@@ -2,7 +2,7 @@
 
 from .. import _control, _rlx, tree
 from .. import numpy as rnp
-from .._jit import cached_jit
+from .._jit import cached_live
 from .._control import cond, map, switch  # noqa: F401
 from .._names import renamed_arguments
 from .._transforms import stop_gradient  # noqa: F401
@@ -41,7 +41,7 @@ def associative_scan(fn, elems, reverse=False, axis=0):
         raise TypeError("associative_scan(fn, elems): fn must be a function of two trees")
     if not _rlx.tracing():
         run = lambda: lambda xs: associative_scan(fn, xs, reverse, axis)  # noqa: E731
-        return cached_jit(("associative_scan", fn, reverse, axis), run)(elems)
+        return cached_live(("associative_scan", bool(reverse), axis), (fn,), run)(elems)
     leaves, treedef = tree.flatten(elems)
     rows = [rnp.moveaxis(rnp.asarray(x), axis, 0) for x in leaves]
     if len({x.shape[0] for x in rows}) != 1:

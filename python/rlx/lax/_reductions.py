@@ -7,7 +7,7 @@ from .. import _rlx, tree
 from .. import numpy as rnp
 from .._nodes import axes_of, axis_of, cast, node
 from .._op import op
-from .._jit import cached_jit
+from .._jit import cached_live
 from .._transforms import vmap
 from ..numpy._base import named
 from ._control import associative_scan
@@ -153,7 +153,7 @@ def reduce(operands, init_values, computation, dimensions):
     """
     if not _rlx.tracing():
         run = lambda: lambda xs, first: reduce(xs, first, computation, dimensions)  # noqa: E731
-        return cached_jit(("reduce", computation, tuple(dimensions)), run)(operands, init_values)
+        return cached_live(("reduce", tuple(dimensions)), (computation,), run)(operands, init_values)
     leaves, treedef = tree.flatten(operands)
     xs = [_rlx.value(x) for x in leaves]
     axes = axes_of(tuple(dimensions), xs[0].ndim, "reduce")
@@ -280,7 +280,7 @@ def reduce_window(
     if not _rlx.tracing():
         static = (computation, *sizes[:2], padding, *sizes[2:])
         run = lambda: lambda x, first: reduce_window(x, first, *static)  # noqa: E731
-        return cached_jit(("reduce_window", *static), run)(operand, init_value)
+        return cached_live(("reduce_window", *static[1:]), (computation,), run)(operand, init_value)
     x = _rlx.value(operand)
     ones = (1,) * x.ndim
     strides, dilation, base = window_strides or ones, window_dilation or ones, base_dilation or ones

@@ -112,6 +112,12 @@ Fingerprint fingerprint(const Graph& g) {
   return sink.digest();
 }
 
+Fingerprint structure_fingerprint(const Graph& g) {
+  HashSink sink;
+  encode_graph(g, EncodeParts::Structure, sink);
+  return sink.digest();
+}
+
 std::vector<Fingerprint> node_fingerprints(const Graph& g) {
   std::vector<Fingerprint> all;
   all.reserve(g.num_nodes());

@@ -24,6 +24,9 @@ struct Fingerprint {
 /// The fingerprint of all that determines the results of `g`: ops with every attribute, constants, sub-graphs, shapes,
 /// symbols, leaf names, outputs and state updates. The graph's name, labels and origins are not part of it.
 Fingerprint fingerprint(const Graph& g);
+/// The same without the elements of the graph's own constants: graphs of one structure differ in these alone, so one
+/// can be the program of all of them, with the constants as inputs.
+Fingerprint structure_fingerprint(const Graph& g);
 /// The fingerprint of each node's computation from the leaves: its op with every attribute, its shapes and the
 /// fingerprints of its operands. Nodes with equal fingerprints, in one graph or two, have equal results when leaves of
 /// the same name do.

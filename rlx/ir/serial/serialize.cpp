@@ -44,14 +44,20 @@ class Encoder {
       i64(info.divisor);
     }
     size(g.num_nodes());
+    const bool outermost = depth_++ == 0;
     for (const Node& n : g.nodes()) {
       string(op_def(n.kind()).name);
       size(n.inputs.size());
       for (Value v : n.inputs) value(v);
+      if (outermost && parts_ == EncodeParts::Structure && n.kind() == OpKind::Constant) {
+        shapes(n);
+        continue;
+      }
       attributes(n.op);
       shapes(n);
       if (all) origin(n.origin);
     }
+    --depth_;
     size(g.outputs().size());
     for (Value v : g.outputs()) value(v);
     size(g.state_updates().size());
@@ -205,6 +211,7 @@ class Encoder {
 
   ByteSink& sink_;
   EncodeParts parts_;
+  int depth_ = 0;  // of the graph that is being written, in bodies of control flow
   std::vector<std::byte> buffer_;
 };
 

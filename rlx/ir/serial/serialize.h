@@ -31,8 +31,9 @@ class ByteSink {
 
 /// The parts of a graph that an encoding holds.
 enum class EncodeParts : std::uint8_t {
-  All,      // everything, for files
-  Content,  // without graph names and origins, for fingerprints
+  All,        // everything, for files
+  Content,    // without graph names and origins, for fingerprints
+  Structure,  // Content without the elements of the graph's own constants; those in bodies of control flow remain
 };
 /// Writes the body of the encoding (no magic or version) to `sink`. Large constants are not copied.
 void encode_graph(const Graph& g, EncodeParts parts, ByteSink& sink);

@@ -246,3 +246,28 @@ TEST_CASE("fingerprint: of a planned program it covers the plan and the preparat
   b.prepare.input("w", Shape({1}, DType::F32));
   CHECK(fingerprint(a) != fingerprint(b));
 }
+
+TEST_CASE("fingerprint: graphs that differ in their own constants alone have one structure") {
+  const auto made = [](const char* constant, const char* in_body) {
+    return parse_text(concat_text(R"(graph @g {
+    %0 = input() {name = "x"} : [2] f32
+    %1 = constant() {value = )",
+                                  constant, R"(} : [2] f32
+    %2 = add(%0, %1) : [2] f32
+    %3 = checkpoint(%2) {body = {
+      %0 = input() {name = "x0"} : [2] f32
+      %1 = constant() {value = )",
+                                  in_body, R"(} : [2] f32
+      %2 = mul(%0, %1) : [2] f32
+      return %2
+    }} : [2] f32
+    return %3
+  })"));
+  };
+  const Graph g = made("[2] f32 {1, 2}", "[2] f32 {1, 1}");
+  const Graph other = made("[2] f32 {3, -4}", "[2] f32 {1, 1}");
+  CHECK(fingerprint(g) != fingerprint(other));
+  CHECK(structure_fingerprint(g) == structure_fingerprint(other));
+  CHECK(structure_fingerprint(g) != structure_fingerprint(made("[2] f32 {1, 2}", "[2] f32 {1, 2}")));
+  CHECK(structure_fingerprint(g) != fingerprint(g));
+}
