@@ -5,7 +5,7 @@ import threading
 
 from . import _rlx, tree
 from ._jit import cached_live, live
-from ._nodes import counted, extent_value, filled
+from ._nodes import counted, extent_value, filled, plain_int
 from ._names import renamed_arguments
 from ._op import refuse_traced
 from ._transforms import _as_dtype, _is_inexact, _name
@@ -170,6 +170,7 @@ def scan(f, init, xs=None, length=None, reverse=False, checkpoint=False):
     reverse, checkpoint = bool(reverse), bool(checkpoint)
     if isinstance(length, _rlx.Value):
         refuse_traced(length, "scan: length")
+    length = plain_int(length)
     if length is not None and not isinstance(length, (int, _rlx.Dim)):
         raise TypeError(f"scan: length must be an integer, got {length!r}")
     if not _rlx.tracing():
@@ -250,6 +251,8 @@ def fori_loop(lower, upper, body_fun, init):
     """
     if not callable(body_fun):
         raise TypeError("fori_loop(lower, upper, body_fun, init): body_fun is a function of (i, carry)")
+    typed = [b for b in (lower, upper) if hasattr(b, "dtype")]
+    dtype = _rlx.result_type(*typed)[0] if typed else _rlx.dtype("int32")
     lower, upper = (extent_value(b) if isinstance(b, _rlx.Dim) else _known(b) for b in (lower, upper))
     if isinstance(lower, int) and isinstance(upper, int):
 
@@ -258,9 +261,9 @@ def fori_loop(lower, upper, body_fun, init):
 
         step.__name__ = _name(body_fun)
         if not _rlx.tracing():
-            run = lambda: lambda c: fori_loop(lower, upper, body_fun, c)  # noqa: E731
-            return _run_eagerly(("fori", lower, upper), (body_fun,), run, init)
-        return scan(step, init, counted(max(upper - lower, 0), _rlx.dtype("int32"), lower))[0]
+            run = lambda: lambda c: scan(step, c, counted(max(upper - lower, 0), dtype, lower))[0]  # noqa: E731
+            return _run_eagerly(("fori", lower, upper, dtype), (body_fun,), run, init)
+        return scan(step, init, counted(max(upper - lower, 0), dtype, lower))[0]
 
     def go(state):
         return _rlx.add_node("lt", (state[0], state[1]), {})

@@ -32,5 +32,8 @@ def sums(subscripts, operands, optimize=True):
         raise ValueError("einsum: no operands")
     dtype, weak = _rlx.result_type(*operands)
     values = [_rlx.value(o) for o in operands]
+    if dtype.kind == "b":  # True where a product of elements is
+        counts = sums(subscripts, [_rlx.add_node("cast", (v,), {"to": _rlx.dtype("int32")}) for v in values], optimize)
+        return _rlx.add_node("ne", (counts, 0), {})
     values = [v if v.dtype == dtype else _rlx.add_node("cast", (v,), {"to": dtype}) for v in values]
     return _rlx.einsum(subscripts, values, bool(optimize))

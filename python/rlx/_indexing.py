@@ -38,10 +38,7 @@ def _normal(x, index):
                     f"an index must be an integer, a slice, ..., None or integers, got {type(i).__name__} {i!r}"
                 ) from None
         elif isinstance(i, slice):
-            for bound in (i.start, i.stop, i.step):
-                if isinstance(bound, _rlx.Value):
-                    way = "; of a slice whose length is known, rlx.lax.dynamic_slice takes a traced start"
-                    refuse_traced(bound, "the bound of a slice", way)
+            i = slice(_bound(i.start), _bound(i.stop), _bound(i.step))
         elif _is_array(i) and _rlx.dtype(i.dtype).kind not in "iu":
             raise TypeError(f"an index array has dtype {_rlx.dtype(i.dtype).name}; indices are integers: cast it")
         out.append(i)
@@ -54,6 +51,20 @@ def _normal(x, index):
         out.append(Ellipsis)
     at = next(k for k, i in enumerate(out) if i is Ellipsis)
     return out[:at] + [slice(None)] * (x.ndim - used) + out[at + 1 :]
+
+
+def _bound(b):
+    """The bound of a slice as None, a Python integer or an extent."""
+    if b is None or type(b) is int or isinstance(b, _rlx.Dim):
+        return b
+    if isinstance(b, _rlx.Value):
+        refuse_traced(
+            b, "the bound of a slice", "; of a slice whose length is known, rlx.lax.dynamic_slice takes a traced start"
+        )
+    try:
+        return b.__index__()
+    except (AttributeError, TypeError, ValueError):
+        raise TypeError(f"the bound of a slice must be an integer or None, got {type(b).__name__} {b!r}") from None
 
 
 def _key(i):
@@ -72,10 +83,6 @@ def _entry(key, arrays):
 def _eager(function, x, entries, extra=(), static=()):
     """Runs the function compiled. Entries that are not arrays are static."""
     keys = tuple(_key(i) for i in entries)
-    if any(_is_array(b) for k in keys if k[0] == "slice" for b in k[1:]):
-        raise TypeError(
-            "the bounds of a slice must be Python integers; rlx.lax.dynamic_slice takes a start that is an array"
-        )
     arrays = [i for i in entries if _is_array(i)]
 
     def make():
@@ -194,11 +201,14 @@ def update(x, index, values, how, mode=None):
     values = _as_array(values)
     if type(values) is int and not 0 <= values < 128:
         _check_numbers((values,), (x,))
-    if getattr(values, "ndim", 0):  # one number needs no positions
-        index = _known_masks(index)
+    if getattr(values, "ndim", 0) or isinstance(index, tuple) and len(index) != 1:
+        index = _known_masks(index)  # one number needs no positions
     if _masks(index):
         if isinstance(index, tuple) and len(index) != 1:
-            raise IndexError("x.at[mask] takes one array of truth values, of the shape of x or of its first axes")
+            raise IndexError(
+                "x.at[..., mask, ...]: an array of truth values beside other indices must be known while the function "
+                "is traced; x.at[mask] takes a traced one alone, of the shape of x or of its first axes"
+            )
         mask = index[0] if isinstance(index, tuple) else index
         if outside:
             return cached_jit(("mask", how), lambda: lambda x, mask, values: _put_masked(x, mask, values, how))(

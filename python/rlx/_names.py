@@ -48,3 +48,52 @@ def renamed_arguments(**names):
         return call
 
     return decorate
+
+
+def _key(function):
+    """The name of a function in the table of argument names."""
+    return f"{function.__module__.removeprefix('rlx.').partition('._')[0]}.{function.__name__}"
+
+
+def own_names(function, kwargs, names):
+    """kwargs with the names that NumPy and JAX give to arguments replaced by those of the function."""
+    from ._argument_names import ALIASES
+
+    known = ALIASES.get(_key(function), {})
+    out = {}
+    for k, v in kwargs.items():
+        name = k if k in names else known.get(k)
+        if name is None and k == "out":
+            if v is None:
+                continue
+            raise TypeError(f"{function.__name__}(out=...): rlx arrays are not written in place; use the result")
+        if name is None:
+            raise TypeError(f"{function.__name__} has no argument {k!r}; it has {', '.join(names)}")
+        if name in out or name != k and name in kwargs:
+            raise TypeError(f"{function.__name__}: the argument {name} is given twice, once as {k}")
+        out[name] = v
+    return out
+
+
+def accept_names(functions):
+    """Makes the plain Python functions among those of a module take the names of NumPy and JAX for their arguments."""
+    from ._argument_names import ALIASES
+
+    for name, function in list(functions.items()):
+        if hasattr(function, "__code__") and not hasattr(function, "argument_names") and _key(function) in ALIASES:
+            functions[name] = _accepting(function)
+
+
+def _accepting(function):
+    code = function.__code__
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    known = frozenset(names)
+
+    @_functools.wraps(function)
+    def call(*args, **kwargs):
+        if kwargs and not kwargs.keys() <= known:
+            kwargs = own_names(call, kwargs, names)
+        return function(*args, **kwargs)
+
+    call.argument_names = names
+    return call

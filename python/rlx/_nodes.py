@@ -11,6 +11,13 @@ def extent_value(extent):
     return _rlx.dim_size([has_it], 0)._with_weak(True)
 
 
+def plain_int(x):
+    """An integer of NumPy, or an array of one integer, as a Python integer; other objects unchanged."""
+    if type(x) is int or isinstance(x, (bool, _rlx.Value, _rlx.Dim)) or getattr(x, "shape", None) != ():
+        return x
+    return x.__index__() if _rlx.dtype(x.dtype).kind in "iu" else x
+
+
 def node(name, *operands, **attrs):
     """The node `name` of the op table over the operands."""
     for i, x in enumerate(operands):

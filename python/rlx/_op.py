@@ -6,6 +6,7 @@ import functools
 
 from . import _rlx
 from ._jit import cached_jit, jit
+from ._names import own_names
 from ._nodes import extent_value, stacked
 
 
@@ -126,6 +127,9 @@ def op(*arrays):
         @functools.wraps(fun)
         def call(*args, **kwargs):
             nonlocal compiled
+            if "device" in kwargs and "device" in names:
+                device = kwargs.pop("device")
+                return on_device(call(*args, **kwargs), device, call.__name__)
             for i, a in enumerate(args):
                 if isinstance(a, (list, tuple)) and (single_places[i] if i < len(single_places) else variadic):
                     args = (*args[:i], _as_array(a), *args[i + 1 :])
@@ -133,7 +137,7 @@ def op(*arrays):
                 if k in single:
                     kwargs[k] = _as_array(kwargs[k])
                 elif k not in names and not takes_any:
-                    raise TypeError(f"{fun.__name__} has no argument {k!r}; it has {', '.join(names)}")
+                    return call(*args, **own_names(call, kwargs, names))
             if len(args) > 1 or kwargs:
                 args = [_frozen(a, fun, names[i]) if i in static_places else a for i, a in enumerate(args)]
                 kwargs = {k: _frozen(v, fun, k) if k in statics else v for k, v in kwargs.items()}
@@ -160,29 +164,50 @@ def op(*arrays):
                 compiled = jit(fun, static_argnames=tuple(statics), cache_size=1024)
             return compiled(*args, **kwargs)
 
+        call.argument_names = names
         return call
 
     return decorate
+
+
+def on_device(x, device, what):
+    """The array x on a device; None: where it is."""
+    if device is None:
+        return x
+    if _rlx.tracing():
+        raise TypeError(
+            f"{what}: device={device!r} inside a compiled function, which runs on one device: rlx.jit(f, device=...) "
+            "names it"
+        )
+    return x.to(device)
 
 
 def creator(fun):
     """The same for functions without array arguments: they give an array outside of a trace and a traced value
     inside.
     """
-    names = fun.__code__.co_varnames[: fun.__code__.co_argcount]
+    names = fun.__code__.co_varnames[: fun.__code__.co_argcount + fun.__code__.co_kwonlyargcount]
 
     @functools.wraps(fun)
     def call(*args, **kwargs):
+        if "device" in kwargs:
+            device = kwargs.pop("device")
+            return on_device(call(*args, **kwargs), device, fun.__name__)
+        for k in kwargs:
+            if k not in names:
+                return call(*args, **own_names(call, kwargs, names))
         if _rlx.tracing():
             for name, a in (*zip(names, args), *kwargs.items()):
                 if name != "k" and _has_value(a):  # no shape depends on k
                     _frozen(a, fun, name)
-            return fun(*args, **kwargs)
+            known = lambda a: a if _has_value(a) else _frozen(a)  # noqa: E731  arrays of one number among them
+            return fun(*map(known, args), **{k: known(a) for k, a in kwargs.items()})
         args = tuple(_frozen(a) for a in args)
         kwargs = {k: _frozen(v) for k, v in sorted(kwargs.items())}
         key = (fun, _typed(args), tuple((k, _typed(v)) for k, v in kwargs.items()))
         return cached_jit(key, lambda: functools.wraps(fun)(lambda: fun(*args, **kwargs)))()
 
+    call.argument_names = names
     return call
 
 

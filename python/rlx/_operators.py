@@ -2,7 +2,7 @@
 
 import functools
 
-from . import _indexing, _rlx
+from . import _array_methods, _indexing, _rlx
 from . import numpy as rnp
 from ._nodes import extent_value
 from ._op import refuse_traced
@@ -389,6 +389,7 @@ def install():
     """Adds operators and methods to the classes of arrays, traced values, extents and dtypes."""
     for cls in (_rlx.Array, _rlx.Value):
         _common(cls)
+    _array_methods.install()
     for name in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow"):
         _extent_operator(name, _BINARY[name])
     for name, f in _COMPARE.items():
@@ -403,6 +404,7 @@ def install():
         ("__complex__", "complex()"),
         ("item", "item()"),
         ("tolist", "tolist()"),
+        ("tobytes", "tobytes()"),
         ("__array__", "numpy.asarray()"),
         ("__dlpack__", "DLPack"),
     ):

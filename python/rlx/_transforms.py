@@ -5,7 +5,7 @@ Outside of a trace they run at once, compiled and cached. Inside a trace they be
 
 from . import _rlx, tree
 from ._jit import ShapeDtype, cached_live, live, recorded
-from ._nodes import diagonal_ones, filled, node
+from ._nodes import diagonal_ones, filled, node, plain_int
 
 
 def _name(fun):
@@ -390,9 +390,9 @@ def vmap(fun, in_axes=0, out_axes=0, axis_size=None):
     """
     if not callable(fun):
         raise TypeError(f"vmap takes a function, got an object of type {type(fun).__name__}")
-    if isinstance(in_axes, list):
-        in_axes = tuple(in_axes)
+    in_axes = tuple(map(plain_int, in_axes)) if isinstance(in_axes, (list, tuple)) else plain_int(in_axes)
     in_axes, out_axes = _copied(in_axes), _copied(out_axes)
+    axis_size = plain_int(axis_size)
     if not isinstance(axis_size, (int, _rlx.Dim, type(None))) or isinstance(axis_size, int) and axis_size < 0:
         raise ValueError(f"vmap of {_name(fun)}: axis_size must be the extent of the batch axis, got {axis_size!r}")
     if not (in_axes is None or isinstance(in_axes, (int, tuple, dict))):

@@ -19,6 +19,9 @@ def dot_general(lhs, rhs, dimension_numbers, precision=None, preferred_element_t
     wanted = dtype if preferred_element_type is None else _rlx.dtype(preferred_element_type)
     if wanted.kind in "fc" and dtype.kind in "iu":
         dtype = wanted
+    if dtype.kind == wanted.kind == "b":  # True where a pair of elements is
+        counts = node("dot_general", cast(lhs, "int32"), cast(rhs, "int32"), out=_rlx.dtype("int32"), **axes)
+        return node("ne", counts, 0)
     out = node("dot_general", cast(lhs, dtype), cast(rhs, dtype), out=wanted, **axes)
     return cast(out, wanted)
 

@@ -4,21 +4,23 @@ from .. import _rlx
 from .. import numpy as rnp
 from .._nodes import axis_of, inexact, node
 from .._op import op
+from ..numpy import _complex_functions
 from ..numpy import tanh  # noqa: F401
 from ..numpy._base import both_inexact, named, typed
 
 
-def _function(name, text, of=None):
+def _function(name, text, of=None, of_complex=None):
     @op("x")
     def function(x):
-        return node(of or name, inexact(x))
+        x = inexact(x)
+        return of_complex(x) if of_complex is not None and x.dtype.kind == "c" else node(of or name, x)
 
     return named(function, name, text)
 
 
-silu = _function("silu", "x * sigmoid(x).")
+silu = _function("silu", "x * sigmoid(x).", of_complex=lambda x: node("mul", x, _complex_functions.sigmoid(x)))
 swish = silu
-sigmoid = _function("sigmoid", "1 / (1 + exp(-x)).")
+sigmoid = _function("sigmoid", "1 / (1 + exp(-x)).", of_complex=_complex_functions.sigmoid)
 softplus = _function("softplus", "log(1 + exp(x)).")
 mish = _function("mish", "x * tanh(softplus(x)).")
 log_sigmoid = _function("log_sigmoid", "log(sigmoid(x)).")

@@ -8,7 +8,7 @@ float32.
 
 import math as _math
 
-from .. import _rlx
+from .. import _names, _rlx
 from .._arrays import array, asarray, from_dlpack  # noqa: F401
 
 pi, e, inf, nan, euler_gamma = _math.pi, _math.e, _math.inf, _math.nan, 0.57721566490153286061
@@ -406,6 +406,8 @@ from ._bits import (  # noqa: E402, F401
     savez,
     unpackbits,
 )
+from ._namespace import API_VERSION as __array_api_version__, __array_namespace_info__  # noqa: E402, F401
 from . import fft, linalg  # noqa: E402, F401
 
 ascontiguousarray = asarray
+_names.accept_names(globals())

@@ -13,19 +13,19 @@ from ._ufuncs import i0
 
 
 @creator
-def zeros(shape, dtype="float32"):
+def zeros(shape, dtype="float32", *, device=None):
     """An array of zeros."""
     return filled(shape, 0, dtype or "float32")
 
 
 @creator
-def ones(shape, dtype="float32"):
+def ones(shape, dtype="float32", *, device=None):
     """An array of ones."""
     return filled(shape, 1, dtype or "float32")
 
 
 @op("fill_value")
-def full(shape, fill_value, dtype=None):
+def full(shape, fill_value, dtype=None, *, device=None):
     """An array filled with one value, or with a value that broadcasts to the shape."""
     x = value(fill_value) if dtype is None else cast(fill_value, dtype)
     return _rlx.expand([x._with_weak(False)], dims_of(shape))
@@ -37,21 +37,21 @@ def _like(x, dtype, shape):
 
 
 @op("x")
-def zeros_like(x, dtype=None, shape=None):
+def zeros_like(x, dtype=None, shape=None, *, device=None):
     """Zeros of the shape and dtype of x."""
     shape, dtype = _like(x, dtype, shape)
     return filled(shape, 0, dtype)
 
 
 @op("x")
-def ones_like(x, dtype=None, shape=None):
+def ones_like(x, dtype=None, shape=None, *, device=None):
     """Ones of the shape and dtype of x."""
     shape, dtype = _like(x, dtype, shape)
     return filled(shape, 1, dtype)
 
 
 @op("x", "fill_value")
-def full_like(x, fill_value, dtype=None, shape=None):
+def full_like(x, fill_value, dtype=None, shape=None, *, device=None):
     """An array filled with one value, with the shape and dtype of x."""
     shape, dtype = _like(x, dtype, shape)
     return _rlx.expand([cast(fill_value, dtype)], shape)
@@ -71,7 +71,7 @@ def _whole(x):
 
 
 @creator
-def arange(start, stop=None, step=1, dtype=None):
+def arange(start, stop=None, step=1, dtype=None, *, device=None):
     """start, start + step, ... below stop: int32 (int64 if needed), or float32 if an argument is a float."""
     if stop is None:
         start, stop = 0, start
@@ -107,7 +107,7 @@ def _symbolic_range(start, stop, step, dtype):
 
 
 @op("start", "stop")
-def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0):
+def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, *, device=None):
     """num evenly spaced numbers from start to stop, along a new axis; with retstep also their distance."""
     x, step = spaced(start, stop, num, endpoint, dtype, axis)
     return (x, cast(step, x.dtype if x.dtype.kind in "fc" else "float32")) if retstep else x
@@ -151,7 +151,7 @@ def _wide(x, axis, rank):
 
 
 @creator
-def eye(n, m=None, k=0, dtype="float32"):
+def eye(n, m=None, k=0, dtype="float32", *, device=None):
     """Ones on the k-th diagonal of an [n, m] array of zeros."""
     return diagonal_ones(n, n if m is None else m, k, dtype or "float32")
 
@@ -162,7 +162,7 @@ def identity(n, dtype="float32"):
 
 
 @creator
-def tri(n, m=None, k=0, dtype="float32"):
+def tri(n, m=None, k=0, dtype="float32", *, device=None):
     """Ones at and below the k-th diagonal of an [n, m] array of zeros."""
     m = n if m is None else m
     k = near_diagonal(k, n, m)

@@ -85,18 +85,41 @@ def can_cast(from_, to, casting="safe"):
     return bool(np.can_cast(_numpy_dtype(source), _numpy_dtype(to), casting=casting))
 
 
-def finfo(dtype):
-    """Limits of a floating dtype: bits, eps, max, min, tiny, ..."""
-    import ml_dtypes
+def _dtype_in(x):
+    """The dtype of an array; a dtype or a type unchanged."""
+    return x if isinstance(x, type) else getattr(x, "dtype", x)
 
-    return ml_dtypes.finfo(_numpy_dtype(getattr(dtype, "dtype", dtype)))
+
+class finfo:
+    """Limits of a floating dtype, or of the parts of a complex one, as Python numbers: bits, eps, max, min, tiny, ..."""
+
+    def __init__(self, dtype):
+        import ml_dtypes
+
+        self._limits = ml_dtypes.finfo(_numpy_dtype(_dtype_in(dtype)))
+        self.dtype = _rlx.dtype(self._limits.dtype)
+
+    def __getattr__(self, name):
+        if name.startswith("_"):
+            raise AttributeError(name)
+        found = getattr(self._limits, name)
+        return found if isinstance(found, (int, str)) else float(found)
+
+    def __repr__(self):
+        return f"finfo(min={self.min}, max={self.max}, eps={self.eps}, dtype={self.dtype.name})"
+
+    def __eq__(self, other):
+        return isinstance(other, finfo) and self.dtype == other.dtype
+
+    def __hash__(self):
+        return hash(self.dtype)
 
 
 def iinfo(dtype):
     """Limits of an integer dtype: bits, max, min."""
     import ml_dtypes
 
-    return ml_dtypes.iinfo(_numpy_dtype(getattr(dtype, "dtype", dtype)))
+    return ml_dtypes.iinfo(_numpy_dtype(_dtype_in(dtype)))
 
 
 def isscalar(x):

@@ -16,7 +16,9 @@ def _coefficients(p, what):
 
 @op("p", "x")
 def polyval(p, x):
-    """The polynomial p at x by Horner's rule: p[0] * x**(n-1) + ... + p[n-1]."""
+    """The polynomial p at x by Horner's rule: p[0] * x**(n-1) + ... + p[n-1]. Coefficients p[k] that are arrays
+    broadcast with x.
+    """
     p = value(p)
     x = value(x)
     dtype, _ = _rlx.result_type(p, x)
@@ -25,10 +27,7 @@ def polyval(p, x):
     p, x = cast(p, dtype), cast(x, dtype)
     out = node("mul", x, 0) if dtype.kind != "f" else node("where", node("eq", x, x), 0, x)
     for k in range(p.shape[0]):
-        c = p[k]
-        if p.ndim > 1:
-            c = _rlx.reshape([c], tuple(c.shape) + (1,) * x.ndim)
-        out = c + out * x if k else c + out
+        out = p[k] + out * x if k else p[k] + out
     return out
 
 

@@ -21,6 +21,8 @@ def matmul(x, y, *, precision=None, preferred_element_type=None):
     x, y = _preferred(x, y, preferred_element_type)
     if x.ndim == 0 or y.ndim == 0:
         raise ValueError("matmul: an operand is a scalar; use *")
+    if x.dtype.kind == "b":  # True where a pair of elements is
+        return node("ne", _rlx.matmul([cast(x, "int32"), cast(y, "int32")]), 0)
     return _rlx.matmul([x, y])
 
 

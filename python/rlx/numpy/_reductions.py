@@ -6,7 +6,8 @@ import math as _math
 from .. import _rlx
 from ._base import axes_of, axis_of, cast, constant, extent_value, filled, float_of, inexact, named, node, op
 from ._base import reduced, summed, truth, value
-from ._complex import parts
+from . import _complex_functions
+from ._complex import joined, parts
 from ._shapes import broadcast_shapes, squeeze
 from ._ufuncs import isnan, logical_not, sqrt
 
@@ -56,8 +57,6 @@ def mean(x, axis=None, dtype=None, *, keepdims=False, where=None):
 
 def _extreme(x, fn, axis, keepdims, initial, where):
     x = value(x)
-    if x.dtype.kind == "c":
-        raise TypeError(f"{fn}: complex numbers have no order; use abs(x), or the real or imaginary part")
     if where is not None and initial is None:
         raise ValueError(f"{fn}: `where` needs `initial`, the result without elements")
     x = _widened(x, where)
@@ -69,8 +68,24 @@ def _extreme(x, fn, axis, keepdims, initial, where):
             raise ValueError(f"{fn}: no elements along axes {axes} of shape {x.shape}; give `initial`")
         kept = tuple(1 if i in axes else d for i, d in enumerate(x.shape) if keepdims or i not in axes)
         return _rlx.expand([cast(initial, x.dtype)], kept)
+    if x.dtype.kind == "c":
+        out = _complex_extreme(x, fn, axes, keepdims)
+        return out if initial is None else _complex_functions.extreme_of_two(fn, out, cast(initial, x.dtype))
     out = reduced(x, fn, axis, keepdims, fn)
     return out if initial is None else node(fn, out, cast(initial, x.dtype))
+
+
+def _complex_extreme(x, fn, axes, keepdims):
+    """The extreme by real parts and then by imaginary parts; NaN + NaN i if a part of an element is NaN."""
+    if not axes:
+        return x
+    re, im = parts(x)
+    bad = reduced(isnan(x), "max", tuple(axes), True, fn)
+    out = reduced(re, fn, tuple(axes), True, fn)
+    edge = -_math.inf if fn == "max" else _math.inf
+    second = reduced(node("where", node("eq", re, out), im, edge), fn, tuple(axes), True, fn)
+    out = node("where", bad, constant(complex(_math.nan, _math.nan), x.dtype), joined(out, second, x.dtype))
+    return out if keepdims else squeeze(out, tuple(axes))
 
 
 @op("x", "initial", "where")
@@ -155,6 +170,9 @@ def _arg(x, fn, axis, keepdims):
     x = value(x)
     if x.dtype.kind == "b":
         x = cast(x, "uint8")
+    if x.dtype.kind == "c":  # the first element that equals the extreme, or that is NaN
+        best = _extreme(x, fn, axis, True, None, None) if 0 not in x.shape else x
+        x, fn = cast(node("bit_or", node("eq", x, best), isnan(x)), "uint8"), "max"
     if axis is None:
         flat = _rlx.reshape([x], (-1,))
         if flat.shape[0] == 0:

@@ -10,17 +10,19 @@ from ._base import refuse_shape, summed, value
 
 
 @op("x")
-def astype(x, dtype):
+def astype(x, dtype, *, copy=True, device=None):
     """x as another dtype. Floats become integers by truncation and saturation, and NaN becomes 0. Bool is True where x
-    is not zero.
+    is not zero. copy has no effect: arrays are immutable.
     """
     x, dtype = value(x), _rlx.dtype(dtype)
     return cast(x, dtype)
 
 
 @op("x")
-def reshape(x, shape, order="C"):
-    """The same elements in another shape. One extent may be -1. order "F": the first axis varies fastest."""
+def reshape(x, shape, order="C", *, copy=None):
+    """The same elements in another shape. One extent may be -1. order "F": the first axis varies fastest. copy has no
+    effect: arrays are immutable.
+    """
     if order == "C":
         return _rlx.reshape([x], dims_of(shape))
     if order != "F":

@@ -6,6 +6,7 @@ import math as _math
 from .. import _control, _rlx
 from .._indexing import _broadcast_shape
 from ._base import both_inexact, cast, inexact, int_static, largest, named, node, op, truth, typed, value
+from . import _complex_functions
 from ._complex import by_parts, magnitude, parts
 
 inf = _math.inf
@@ -13,14 +14,14 @@ inf = _math.inf
 # -- functions of one array --
 
 
-def _unary(name, text, complex_scale=None):
-    """The op `name`. exp2, log2 and log10 of complex numbers are computed with exp and log."""
+def _unary(name, text, of_complex=None):
+    """The op `name`; of complex numbers the function of_complex, if given."""
 
     @op("x")
     def function(x):
         x = inexact(x)
-        if complex_scale is not None and x.dtype.kind == "c":
-            return complex_scale(x)
+        if of_complex is not None and x.dtype.kind == "c":
+            return of_complex(x)
         return node(name, x)
 
     return named(function, name, text)
@@ -28,11 +29,11 @@ def _unary(name, text, complex_scale=None):
 
 exp = _unary("exp", "e to the power of x.")
 exp2 = _unary("exp2", "2 to the power of x.", lambda x: node("exp", node("mul", x, _math.log(2))))
-expm1 = _unary("expm1", "exp(x) - 1, accurate near 0.")
+expm1 = _unary("expm1", "exp(x) - 1, accurate near 0.", _complex_functions.expm1)
 log = _unary("log", "The natural logarithm.")
 log2 = _unary("log2", "The logarithm to base 2.", lambda x: node("div", node("log", x), _math.log(2)))
 log10 = _unary("log10", "The logarithm to base 10.", lambda x: node("div", node("log", x), _math.log(10)))
-log1p = _unary("log1p", "log(1 + x), accurate near 0.")
+log1p = _unary("log1p", "log(1 + x), accurate near 0.", _complex_functions.log1p)
 sqrt = _unary("sqrt", "The square root.")
 cbrt = _unary("cbrt", "The cube root.")
 sin = _unary("sin", "The sine of x in radians.")
@@ -44,8 +45,8 @@ arctan = _unary("atan", "The angle whose tangent is x.")
 sinh = _unary("sinh", "The hyperbolic sine.")
 cosh = _unary("cosh", "The hyperbolic cosine.")
 tanh = _unary("tanh", "The hyperbolic tangent.")
-arcsinh = _unary("asinh", "The inverse of sinh.")
-arccosh = _unary("acosh", "The inverse of cosh.")
+arcsinh = _unary("asinh", "The inverse of sinh.", _complex_functions.arcsinh)
+arccosh = _unary("acosh", "The inverse of cosh.", _complex_functions.arccosh)
 arctanh = _unary("atanh", "The inverse of tanh.")
 asin, acos, atan, asinh, acosh, atanh = arcsin, arccos, arctan, arcsinh, arccosh, arctanh
 
@@ -231,13 +232,17 @@ def isneginf(x):
 
 
 @op("x", "nan", "posinf", "neginf")
-def nan_to_num(x, nan=0.0, posinf=None, neginf=None):
-    """x with NaN replaced by `nan`, and infinities by the largest finite numbers or the given ones."""
+def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
+    """x with NaN replaced by `nan`, and infinities by the largest finite numbers or the given ones. copy has no effect:
+    arrays are immutable.
+    """
+    if not isinstance(copy, bool):
+        raise TypeError(f"nan_to_num: copy={copy!r}; as in NumPy the second argument is copy: write nan={copy!r}")
     x = value(x)
     if x.dtype.kind in "biu":
         return x
     if x.dtype.kind == "c":
-        return by_parts(lambda part: nan_to_num(part, nan, posinf, neginf), x)
+        return by_parts(lambda part: nan_to_num(part, copy, nan, posinf, neginf), x)
     top = largest(x.dtype)
     out = node("where", node("ne", x, x), cast(nan, x.dtype), x)
     out = node("where", node("eq", x, inf), cast(top if posinf is None else posinf, x.dtype), out)
@@ -323,11 +328,13 @@ def bitwise_count(x):
 # -- functions of two arrays --
 
 
-def _binary(name, text, op_name=None, inexact_operands=False):
+def _binary(name, text, op_name=None, inexact_operands=False, of_complex=None):
     @op("x", "y")
     def function(x, y):
         if inexact_operands:
             x, y = both_inexact(x, y)
+        if of_complex is not None and _rlx.result_type(x, y)[0].kind == "c":
+            return of_complex(*typed(x, y))
         return node(op_name or name, x, y)
 
     return named(function, name, text)
@@ -338,14 +345,22 @@ subtract = _binary("subtract", "x - y.", "sub")
 multiply = _binary("multiply", "x * y.", "mul")
 divide = _binary("divide", "x / y; integers become floats.", "div", True)
 true_divide = divide
-maximum = _binary("maximum", "The larger of x and y; NaN if either is.", "max")
-minimum = _binary("minimum", "The smaller of x and y; NaN if either is.", "min")
+
+
+def _ordered(name, text, how):
+    """A function of the order of numbers. Complex ones are ordered by real parts, then by imaginary parts."""
+    pick = _complex_functions.extreme_of_two if how in ("max", "min") else _complex_functions.compared
+    return _binary(name, text, how, of_complex=lambda x, y: pick(how, x, y))
+
+
+maximum = _ordered("maximum", "The larger of x and y; NaN if either is.", "max")
+minimum = _ordered("minimum", "The smaller of x and y; NaN if either is.", "min")
 equal = _binary("equal", "x == y.", "eq")
 not_equal = _binary("not_equal", "x != y.", "ne")
-less = _binary("less", "x < y.", "lt")
-less_equal = _binary("less_equal", "x <= y.", "le")
-greater = _binary("greater", "x > y.", "gt")
-greater_equal = _binary("greater_equal", "x >= y.", "ge")
+less = _ordered("less", "x < y.", "lt")
+less_equal = _ordered("less_equal", "x <= y.", "le")
+greater = _ordered("greater", "x > y.", "gt")
+greater_equal = _ordered("greater_equal", "x >= y.", "ge")
 bitwise_and = _binary("bitwise_and", "x & y.", "bit_and")
 bitwise_or = _binary("bitwise_or", "x | y.", "bit_or")
 bitwise_xor = _binary("bitwise_xor", "x ^ y.", "bit_xor")
@@ -358,14 +373,14 @@ arctan2 = atan2 = _binary("arctan2", "The angle of the point (y, x), from -pi to
 def fmax(x, y):
     """The larger of x and y; if one is NaN, the other."""
     x, y = typed(x, y)
-    return node("where", isnan(x), y, node("where", isnan(y), x, node("max", x, y)))
+    return node("where", isnan(x), y, node("where", isnan(y), x, maximum(x, y)))
 
 
 @op("x", "y")
 def fmin(x, y):
     """The smaller of x and y; if one is NaN, the other."""
     x, y = typed(x, y)
-    return node("where", isnan(x), y, node("where", isnan(y), x, node("min", x, y)))
+    return node("where", isnan(x), y, node("where", isnan(y), x, minimum(x, y)))
 
 
 def _no_complex(dtype, what):
@@ -493,7 +508,9 @@ def hypot(x, y):
 @op("x", "y")
 def logaddexp(x, y):
     """log(exp(x) + exp(y))."""
-    x, y = _real_operands(x, y, "logaddexp")
+    x, y = typed(*both_inexact(x, y))
+    if x.dtype.kind == "c":
+        return _complex_functions.logaddexp(x, y)
     return node("logaddexp", x, y)
 
 

@@ -141,16 +141,16 @@ def irfft2(a, s=None, axes=(-2, -1), norm=None):
     return _over("irfft", a, s, axes, norm)
 
 
-def fftfreq(n, d=1.0, dtype=None):
+def fftfreq(n, d=1.0, dtype=None, *, device=None):
     """The frequencies of the elements of fft(x, n) with spacing d. Negative ones come last, with that at n // 2 among
     them.
     """
-    return asarray(_rlx.fftfreq(n, float(d), _rlx.dtype("float32" if dtype is None else dtype), False))
+    return asarray(_rlx.fftfreq(n, float(d), _rlx.dtype("float32" if dtype is None else dtype), False), device=device)
 
 
-def rfftfreq(n, d=1.0, dtype=None):
+def rfftfreq(n, d=1.0, dtype=None, *, device=None):
     """The frequencies of the elements of rfft(x, n)."""
-    return asarray(_rlx.fftfreq(n, float(d), _rlx.dtype("float32" if dtype is None else dtype), True))
+    return asarray(_rlx.fftfreq(n, float(d), _rlx.dtype("float32" if dtype is None else dtype), True), device=device)
 
 
 def _shifted(x, axes, back):

@@ -10,6 +10,7 @@ from collections import namedtuple as _namedtuple
 
 from .. import _rlx
 from .._arrays import asarray
+from .._names import accept_names as _accept_names
 from .._names import getattr_of as _getattr_of
 from ._base import axes_of, axis_of, cast, inexact, int_static, node, op, value
 from ._complex import conj as _conj
@@ -447,3 +448,6 @@ def diagonal(x, *, offset=0):
 def trace(x, *, offset=0, dtype=None):
     """The sums of the diagonals of matrices in the last two axes."""
     return _trace(x, offset, -2, -1, dtype)
+
+
+_accept_names(globals())

@@ -1,0 +1,99 @@
+"""Methods and attributes of arrays that NumPy, JAX and the array API standard have besides operators and functions."""
+
+import functools
+
+from . import _rlx
+from . import numpy as rnp
+from ._nodes import node
+from ._op import op
+
+_API_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
+
+
+def _namespace(self, *, api_version=None):
+    """The module rlx.numpy, as the array API standard asks for it."""
+    if api_version not in (None, *_API_VERSIONS):
+        raise ValueError(f"array API {api_version!r}; the versions are {', '.join(_API_VERSIONS)}")
+    return rnp
+
+
+def _to_device(self, device, *, stream=None):
+    """The array on a device, as x.to(device)."""
+    if stream is not None:
+        raise ValueError("to_device: rlx has no streams; leave stream=None")
+    return self.to(device)
+
+
+def _contains(self, item):
+    return bool(rnp.any(rnp.equal(self, item)))
+
+
+@op("x")
+def _bitcast(x, dtype):
+    return node("bitcast", x, to=_rlx.dtype(dtype))
+
+
+def _view(self, dtype=None):
+    """The same bytes as elements of another dtype. The last axis grows or shrinks with the size of an element."""
+    dtype = self.dtype if dtype is None else _rlx.dtype(dtype)
+    old, new = self.dtype.bits, dtype.bits
+    if old == new:
+        return self if dtype == self.dtype else _bitcast(self, dtype)
+    if self.ndim == 0 or (old < new and (self.shape[-1] * old) % new):
+        raise ValueError(
+            f"view of {self.dtype.name}{list(self.shape)} as {dtype.name}: the last axis does not hold whole elements"
+        )
+    if old < new:
+        x = rnp.reshape(self, (*self.shape[:-1], self.shape[-1] * old // new, new // old))
+        return _bitcast(x, dtype)
+    x = _bitcast(self, dtype)
+    return rnp.reshape(x, (*self.shape[:-1], self.shape[-1] * old // new))
+
+
+def _tobytes(self, order="C"):
+    """The elements as bytes, row by row; with order "F" column by column."""
+    import numpy as np
+
+    return np.asarray(self.to_host()).tobytes(order)
+
+
+def _item_of(item):
+    @functools.wraps(item)
+    def call(self, *index):
+        """The element as a Python number: the only one, that of a flat index, or that of an index for each axis."""
+        if not index:
+            return item(self)
+        index = index[0] if len(index) == 1 else index
+        if isinstance(index, tuple):
+            if len(index) != self.ndim:
+                raise ValueError(f"item: {len(index)} indices for an array with {self.ndim} axes")
+            return item(self[index])
+        return item(rnp.ravel(self)[index])
+
+    return call
+
+
+def _of_numpy(self, name):
+    """Attributes of dtypes that NumPy has and rlx does not, such as type, str and char: those of NumPy's dtype."""
+    if name.startswith("_"):
+        raise AttributeError(f"rlx.dtype has no attribute {name!r}")
+    try:
+        return getattr(self.dtype, name)
+    except AttributeError:
+        raise AttributeError(f"rlx.dtype has no attribute {name!r}") from None
+
+
+def install():
+    """Adds the methods to the classes of arrays, traced values and dtypes."""
+    for cls in (_rlx.Array, _rlx.Value):
+        cls.__array_namespace__ = _namespace
+        cls.__contains__ = _contains
+        cls.view = _view
+        cls.itemsize = property(lambda self: self.dtype.itemsize, doc="Bytes of an element.")
+        cls.flat = property(lambda self: rnp.ravel(self), doc="The elements as a vector.")
+    _rlx.Value.nbytes = property(lambda self: self.size * self.dtype.itemsize, doc="Bytes of all elements.")
+    array = _rlx.Array
+    array.to_device = _to_device
+    array.tobytes = _tobytes
+    array.item = _item_of(array.item)
+    _rlx.dtype.__getattr__ = _of_numpy
