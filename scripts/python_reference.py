@@ -291,6 +291,7 @@ def ops(module):
 
 def text():
     import rlx
+    import rlx.debug
     import rlx.flatten_util
     import rlx.formats
     import rlx.image
@@ -321,7 +322,7 @@ def text():
         rlx.signal,
         *submodules(rlx.scipy),
     )
-    for module in (rlx.tree, rlx.flatten_util, *libraries):
+    for module in (rlx.tree, rlx.flatten_util, rlx.debug, *libraries):
         parts += functions(module, module.__name__)
     for module, file in ((rlx.models, "models.pyi"), (rlx.text, "text.pyi"), (rlx.formats.gguf, "formats/gguf.pyi")):
         parts += in_full(module, file, missing)

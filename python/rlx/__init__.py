@@ -41,8 +41,6 @@ from ._rlx import (  # noqa: E402
     dtype,
     dtypes,
     load_plugin,
-    load_safetensors,
-    save_safetensors,
 )
 
 for _d in dtypes:
@@ -52,6 +50,8 @@ from . import _graph, _names, _operators, numpy, ops, tree  # noqa: E402
 from ._arrays import array, asarray, from_dlpack  # noqa: E402
 from ._custom import custom_op, io_callback, pure_callback  # noqa: E402
 from ._control import checkpoint, cond, custom_jvp, custom_vjp, fori_loop, map, scan, switch, while_loop  # noqa: E402
+from ._debugging import debug_nans, disable_jit, full_tracebacks, make_jaxpr  # noqa: E402
+from ._files import load_safetensors, save_safetensors  # noqa: E402
 from ._graph import Graph, Report, parse  # noqa: E402
 from ._jit import Lowered, Program, ShapeDtype, clear_caches, eval_shape, jit, load, trace  # noqa: E402
 from ._transforms import (  # noqa: E402
@@ -87,12 +87,9 @@ __version__ = _rlx.version
 # Names of JAX that rlx does not have, and what to use instead; docs/python_for_jax_users.md has more.
 _INSTEAD = {
     "closure_convert": "rlx.vjp and rlx.custom_vjp take functions that close over arrays",
-    "debug": "rlx.io_callback(print_it, None, x) inside a program; f.lower(x).as_text() shows the program",
     "device_get": "numpy.asarray(x)",
     "device_put": "x.to(device)",
-    "disable_jit": "rlx.io_callback(print_it, None, x) inside a program; f.lower(x).as_text() shows the program",
     "linear_transpose": "rlx.vjp",
-    "make_jaxpr": "rlx.jit(f).lower(x).as_text() is the program as text, rlx.trace(f, x) its graph",
     "pmap": "one program runs on one device and its host; rlx.vmap makes batches",
     "shard_map": "one program runs on one device and its host; rlx.vmap makes batches",
     "sharding": "one program runs on one device and its host; rlx.vmap makes batches",
@@ -103,6 +100,6 @@ _INSTEAD = {
 __getattr__ = _names.getattr_of(
     "rlx",
     _INSTEAD,
-    ("flatten_util", "formats", "image", "lax", "models", "nn", "random", "scipy", "signal", "text"),
+    ("debug", "flatten_util", "formats", "image", "lax", "models", "nn", "random", "scipy", "signal", "text"),
     renamed={"Page": ("Report", Report)},
 )

@@ -73,6 +73,57 @@ def _item_of(item):
     return call
 
 
+# Methods of arrays of other libraries, and what to use instead.
+_INSTEAD = {
+    "backward": "rlx.grad(f)(x), of a function f",
+    "byte": "x.astype(rlx.uint8)",
+    "contiguous": "arrays are contiguous",
+    "cpu": 'x.to("cpu")',
+    "cuda": "x.to(device); rlx.devices() lists the devices",
+    "detach": "rlx.stop_gradient(x)",
+    "double": "x.astype(rlx.float64)",
+    "eval": "results are computed at once",
+    "expand": "rlx.numpy.broadcast_to(x, shape)",
+    "float": "x.astype(rlx.float32)",
+    "half": "x.astype(rlx.float16)",
+    "int": "x.astype(rlx.int32)",
+    "long": "x.astype(rlx.int64)",
+    "matmul": "x @ y",
+    "norm": "rlx.numpy.linalg.norm(x)",
+    "numel": "x.size",
+    "numpy": "numpy.asarray(x)",
+    "permute": "x.transpose(axes)",
+    "requires_grad": "rlx.grad(f)(x), of a function f",
+    "resize": "rlx.numpy.resize(x, shape)",
+    "strides": "arrays are stored row by row",
+    "to_numpy": "numpy.asarray(x)",
+    "tofile": "numpy.asarray(x).tofile(file)",
+    "type": "x.astype(dtype)",
+    "unsqueeze": "rlx.numpy.expand_dims(x, axis)",
+}
+
+
+_FUNCTIONS = """abs ceil cos cosh cross diff einsum equal exp expand_dims floor isfinite isinf isnan log log1p maximum
+median minimum moveaxis nanmean nansum outer pad pow quantile roll sign sin sinh split sqrt square stack tan tanh tensordot
+tile tril triu unique where""".split()
+_INSTEAD |= {name: f"rlx.numpy.{name}(x, ...)" for name in _FUNCTIONS}
+_INSTEAD |= {name: f"rlx.nn.{name}(x)" for name in "log_softmax relu sigmoid softmax".split()}
+
+
+class _Advice:
+    """An attribute that arrays do not have. A `__getattr__` would slow down every other attribute."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def __get__(self, obj, cls):
+        raise AttributeError(f"{cls.__name__!r} object has no attribute {self.name!r}: {_INSTEAD[self.name]}")
+
+
+def _dir(self):
+    return [name for name in object.__dir__(self) if name not in _INSTEAD]
+
+
 def _of_numpy(self, name):
     """Attributes of dtypes that NumPy has and rlx does not, such as type, str and char: those of NumPy's dtype."""
     if name.startswith("_"):
@@ -89,6 +140,9 @@ def install():
         cls.__array_namespace__ = _namespace
         cls.__contains__ = _contains
         cls.view = _view
+        for name in _INSTEAD:
+            setattr(cls, name, _Advice(name))
+        cls.__dir__ = _dir
         cls.itemsize = property(lambda self: self.dtype.itemsize, doc="Bytes of an element.")
         cls.flat = property(lambda self: rnp.ravel(self), doc="The elements as a vector.")
     _rlx.Value.nbytes = property(lambda self: self.size * self.dtype.itemsize, doc="Bytes of all elements.")

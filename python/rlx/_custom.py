@@ -153,28 +153,33 @@ def _call_back(*arrays, number, levels, results):
         )
     import numpy as np
 
-    return tuple(called(arrays, levels)) or np.False_
+    return tuple(called(arrays, levels)) or np.zeros([n for n, _ in levels], np.bool_)
 
 
 def _call_back_shapes(*specs, number, levels, results):
     extents = tuple(n for n, _ in levels)
-    return tuple(ShapeDtype(extents + tuple(s), d) for s, d in results) or ShapeDtype((), "bool")
+    return tuple(ShapeDtype(extents + tuple(s), d) for s, d in results) or ShapeDtype(extents, "bool")
 
 
-def _call_back_rows(operands, batched, size, *, number, levels, results):
+def _call_back_rows(operands, batched, size, *, number, levels, results, ordered=False):
     if not isinstance(size, int):
         raise NotImplementedError(f"a callback cannot run for each row of a batch of symbolic extent {size}")
-    return _callback_op(False)(*operands, number=number, levels=[[size, list(batched)], *levels], results=results)
+    return _callback_op(ordered)(*operands, number=number, levels=[[size, list(batched)], *levels], results=results)
+
+
+def _call_back_rows_in_order(operands, batched, size, *, number, levels, results):
+    return _call_back_rows(operands, batched, size, number=number, levels=levels, results=results, ordered="debug")
 
 
 def _callback_op(ordered):
-    name = "callback.io" if ordered else "callback.pure"
+    name = {True: "callback.io", False: "callback.pure", "debug": "callback.debug"}[ordered]
+    batches = {True: None, False: _call_back_rows, "debug": _call_back_rows_in_order}
     return _ops.get(name) or custom_op(
         name,
         kernel=_call_back,
         shape=_call_back_shapes,
-        batch=None if ordered else _call_back_rows,
-        ordered=ordered,
+        batch=batches[ordered],
+        ordered=bool(ordered),
         doc="A call of a Python function.",
     )
 
@@ -236,3 +241,8 @@ def pure_callback(fn, result_shape, *operands, vmap_method=None):
 def io_callback(fn, result_shape, *operands):
     """The same for a function with side effects: each call runs once, in order."""
     return _callback(fn, result_shape, operands, True)
+
+
+def debug_callback(fn, operands):
+    """The same without results, also under vmap, where it runs for each row."""
+    return _callback(fn, (), operands, "debug")

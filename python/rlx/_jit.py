@@ -2,6 +2,7 @@
 
 import functools
 import math
+import os
 import threading
 import types
 import weakref
@@ -232,6 +233,46 @@ def _is_static(leaf):
     return not isinstance(leaf, ShapeDtype) and not _rlx.is_array_leaf(leaf)
 
 
+class _Tracebacks:
+    """Tracebacks without the frames of this package, unless `full`."""
+
+    full = False
+
+    def of_users(self, trace):
+        """The entries of a traceback that are frames of other code."""
+        if self.full:
+            return trace
+        entries = []
+        while trace is not None:
+            if not trace.tb_frame.f_code.co_filename.startswith(_FOLDER):
+                entries.append(trace)
+            trace = trace.tb_next
+        out = None
+        for t in reversed(entries):
+            out = type(t)(out, t.tb_frame, t.tb_lasti, t.tb_lineno)
+        return out
+
+
+_FOLDER = os.path.dirname(__file__) + os.sep
+tracebacks = _Tracebacks()
+
+
+def _briefly(method):
+    """The method; its errors have tracebacks of the frames of other code, unless the fault is one of ours."""
+
+    @functools.wraps(method)
+    def call(self, *args):
+        try:
+            return method(self, *args)
+        except _rlx.InternalError:
+            raise
+        except Exception as e:
+            e.__traceback__ = tracebacks.of_users(e.__traceback__)
+            raise
+
+    return call
+
+
 class _Wrapped:
     """The Python side of a compiled function: it traces a call and compiles the trace."""
 
@@ -278,6 +319,7 @@ class _Wrapped:
 
         return leaves, _unique(names) if named else [f"x{i}" for i in range(len(leaves))], call
 
+    @_briefly
     def trace(self, args, kwargs, parts=None):
         leaves, names, call = parts or self.split(args, kwargs)
         specs = [spec_of(x, self.what) for x in leaves]
@@ -316,6 +358,7 @@ class _Wrapped:
             device = _device_of((parts or self.split(args, kwargs))[0])
         return session(device, *rest)
 
+    @_briefly
     def compile(self, args, kwargs):
         traced = self.trace(args, kwargs)
         over, pairs, donated = self.donations(traced, args, kwargs)
@@ -325,6 +368,7 @@ class _Wrapped:
         compiled = self.session_for(args, kwargs).compile(traced.graph, **options)
         return compiled, traced.out_tree, traced.out_weak, over, donated, traced.keeps
 
+    @_briefly
     def live(self, args, kwargs, look):
         """Traces a call, and looks up the program of its graph or compiles it. `look`: whether to look for guards."""
         parts = self.split(args, kwargs, named=False)
@@ -431,6 +475,7 @@ def jit(
     compiled, and its compile() a program that can be saved; trace(...), eval_shape(...), inspect(...), a report of the
     compile; run_async(...), for await. `misses` counts compiles, and `programs` lists the compiled programs.
     """
+    settings = {k: v for k, v in locals().items() if k not in ("fun", "options")} | options
     if fun is None:
         return functools.partial(
             jit,
@@ -479,7 +524,10 @@ def jit(
             dims=_Dims(dims, bounds) if dims else None,
         ),
     )
-    return _compiled(wrapped, None, cache_size)
+    compiled = _compiled(wrapped, None, cache_size)
+    compiled.of_user = not any_static and not (getattr(fun, "__module__", None) or "").startswith("rlx.")
+    compiled.settings = settings
+    return compiled
 
 
 def _compiled(wrapped, live, cache_size):
@@ -527,6 +575,25 @@ def _set_methods():
 
 
 _set_methods()
+
+
+def _pickled(self):
+    """A function of a module that rlx.jit decorates is pickled by its name, others with the function that they wrap."""
+    import sys
+
+    found = sys.modules.get(getattr(self, "__module__", None))
+    for part in getattr(self, "__qualname__", "").split("."):
+        found = getattr(found, part, None)
+    if found is self:
+        return self.__qualname__
+    return _unpickled, (self.__wrapped__, self.settings)
+
+
+def _unpickled(fun, settings):
+    return jit(fun, **settings)
+
+
+_rlx.JitFunction.__reduce__ = _pickled
 
 
 def _inspected(wrapped, args, kwargs):

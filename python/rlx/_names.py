@@ -2,6 +2,7 @@
 
 import functools as _functools
 import importlib as _importlib
+import sys as _sys
 
 from . import _rlx
 
@@ -22,10 +23,20 @@ def getattr_of(module, instead, submodules=(), otherwise="", renamed=()):
             new, found = renamed[name]
             _rlx.warn_renamed(f"{module}.{name}", f"{module}.{new}", 2)
             return found
-        advice = instead.get(name, otherwise)
+        advice = instead.get(name) or guess(name, [*dir(_sys.modules[module]), *submodules]) or otherwise
         raise AttributeError(f"module {module!r} has no attribute {name!r}" + (f": {advice}" if advice else ""))
 
     return __getattr__
+
+
+def guess(name, known):
+    """A question whether one of the known names is meant; empty if none is close, or for names of Python's protocols."""
+    if name.startswith("_"):
+        return ""
+    import difflib
+
+    near = difflib.get_close_matches(name, [k for k in known if not k.startswith("_")], 3, 0.75)
+    return f"did you mean {' or '.join(near)}?" if near else ""
 
 
 def renamed_arguments(**names):

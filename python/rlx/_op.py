@@ -161,6 +161,7 @@ def op(*arrays):
                 args = [a if i in static_places else wide(a) for i, a in enumerate(args)]
                 kwargs = {k: v if k in statics else wide(v) for k, v in kwargs.items()}
             if compiled is None:
+                fun.__name__ = call.__name__  # which `named` may have changed
                 compiled = jit(fun, static_argnames=tuple(statics), cache_size=1024)
             return compiled(*args, **kwargs)
 

@@ -333,6 +333,8 @@ def _array_repr(self):
     except Exception:  # noqa: BLE001  repr never fails
         values = host._text()
     weak = ", weak_type=True" if self.weak_type else ""
+    if self.size == 0:
+        values = f"[], shape={self.shape}"
     where = f", device={self.device!r}" if self.device != "cpu" else ""
     return f"Array({values}, dtype={self.dtype.name}{weak}{where})"
 

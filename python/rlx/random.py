@@ -5,6 +5,7 @@ threefry2x32. Integers, uniform numbers and choices equal those of JAX; function
 equal them up to rounding; numbers drawn by rejection (gamma, poisson) have the same distribution.
 """
 
+import functools as _functools
 import math as _math
 import operator as _operator
 
@@ -14,12 +15,50 @@ from ._control import scan as _scan
 from ._nodes import axes_of as _axes_of
 from ._nodes import cast as _cast
 from ._nodes import dims_of as _dims
+from ._names import getattr_of as _getattr_of
 from ._nodes import inexact as _inexact
 from ._op import _has_value
 from ._op import creator as _creator
-from ._op import op as _op
+from ._op import op as _plain_op
 from ._op import refuse_traced as _refuse_traced
 from .numpy._base import int_static as _int_static
+
+
+def _op(*arrays):
+    """The decorator `op`; an error of a call whose key is none says how to make one."""
+
+    def decorate(fun):
+        function = _plain_op(*arrays)(fun)
+        if arrays[0] != "key":
+            return function
+
+        @_functools.wraps(function)
+        def call(*args, **kwargs):
+            try:
+                return function(*args, **kwargs)
+            except (_rlx.Error, TypeError):
+                wrong = _no_key(args[0] if args else kwargs.get("key"))
+                if not wrong:
+                    raise
+            raise TypeError(
+                f"{fun.__name__}: the first argument is a key, uint32 [2], not {wrong}: rlx.random.key(0) makes one, and "
+                f"split gives new ones: {fun.__name__}(key, ...)"
+            )
+
+        return call
+
+    return decorate
+
+
+def _no_key(x):
+    """What x is, if it is no key; else an empty text."""
+    try:
+        x = x if isinstance(x, (_rlx.Value, _rlx.Array)) else _rnp.array(x)
+    except (_rlx.Error, TypeError, ValueError):
+        return f"an object of type {type(x).__name__}"
+    if x.dtype.name == "uint32" and x.shape and x.shape[-1] == 2:
+        return ""
+    return f"{x.dtype.name}{list(x.shape)}"
 
 
 def _float_dtype(dtype, what):
@@ -518,3 +557,13 @@ def wald(key, mean, shape=None, dtype="float32"):
 def philox_bits(key, shape=()):
     """Random uint32 numbers of Philox-4x32-10 (Random123) instead of Threefry."""
     return _rlx.draw("philox_bits", [_single(key, "philox_bits")], _dims(shape), "uint32")
+
+
+_INSTEAD = {
+    "rand": "uniform(key, shape)",
+    "randn": "normal(key, shape)",
+    "random": "uniform(key, shape)",
+    "seed": "key(seed) makes a key, which every function takes first",
+    "shuffle": "permutation(key, x)",
+}
+__getattr__ = _getattr_of("rlx.random", _INSTEAD)

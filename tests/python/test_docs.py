@@ -250,7 +250,7 @@ def test_what_is_not_there_yet():
         rlx.jit(lambda x: x[x > 1])(x3)
     assert rnp.nonzero(rlx.array([0.0, 2.0]))[0].tolist() == [1]
     missing = {
-        rlx: ("pmap", "shard_map", "disable_jit"),
+        rlx: ("pmap", "shard_map"),
         rnp.linalg: ("eig", "eigvals"),
         rlx.scipy: ("stats", "ndimage", "optimize"),
     }

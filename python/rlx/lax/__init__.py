@@ -175,3 +175,6 @@ from ._shapes import (  # noqa: F401
     transpose,
 )
 from . import linalg  # noqa: E402, F401
+from .._names import getattr_of as _getattr_of  # noqa: E402
+
+__getattr__ = _getattr_of("rlx.lax", {})

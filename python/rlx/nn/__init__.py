@@ -141,4 +141,23 @@ _INSTEAD = {
     "upsample": "rlx.image.resize, which takes the shape of the result",
 }
 
+_LAYER = "rlx.nn has functions and no layers: keep the weights in a dict and call "
+_INSTEAD |= {
+    "BatchNorm1d": _LAYER + "rlx.nn.batch_norm",
+    "BatchNorm2d": _LAYER + "rlx.nn.batch_norm",
+    "Conv1d": _LAYER + "rlx.nn.conv",
+    "Conv2d": _LAYER + "rlx.nn.conv",
+    "Dropout": _INSTEAD["dropout"],
+    "Embedding": "weight[ids], the rows of a table",
+    "LayerNorm": _LAYER + "rlx.nn.layer_norm",
+    "Linear": _LAYER + "x @ weight.T + bias",
+    "LSTM": _LAYER + "rlx.nn.lstm",
+    "GRU": _LAYER + "rlx.nn.gru",
+    "Module": _LAYER + "functions of it: def model(params, x): ...",
+    "MultiheadAttention": _LAYER + "rlx.nn.dot_product_attention",
+    "ReLU": "rlx.nn.relu",
+    "Sequential": "a function that calls one after the other",
+    "functional": "rlx.nn itself",
+}
+
 __getattr__ = _getattr_of("rlx.nn", _INSTEAD)

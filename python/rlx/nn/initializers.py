@@ -7,6 +7,7 @@ of all other axes.
 import math as _math
 
 from .. import numpy as _rnp
+from .._names import getattr_of as _getattr_of
 from .. import random as _random
 from .._nodes import axes_of as _axes_of
 
@@ -114,3 +115,5 @@ lecun_normal = _scaled("lecun_normal", 1.0, "fan_in", "truncated_normal")
 he_uniform = _scaled("he_uniform", 2.0, "fan_in", "uniform")
 he_normal = _scaled("he_normal", 2.0, "fan_in", "truncated_normal")
 xavier_uniform, xavier_normal, kaiming_uniform, kaiming_normal = glorot_uniform, glorot_normal, he_uniform, he_normal
+
+__getattr__ = _getattr_of("rlx.nn.initializers", {})

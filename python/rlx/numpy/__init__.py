@@ -411,3 +411,20 @@ from . import fft, linalg  # noqa: E402, F401
 
 ascontiguousarray = asarray
 _names.accept_names(globals())
+
+_INSTEAD = {
+    "asfortranarray": "arrays are stored row by row; rlx.numpy.asarray(x)",
+    "cast": "x.astype(dtype)",
+    "copyto": "rlx.numpy.where(mask, source, x), or x.at[index].set(source)",
+    "loadtxt": "rlx.numpy.array(numpy.loadtxt(file))",
+    "masked_array": "rlx.numpy.where, and where= of reductions",
+    "matrix": "arrays with two axes, and x @ y",
+    "nditer": "rlx.numpy.vectorize or rlx.vmap",
+    "putmask": "rlx.numpy.where(mask, values, x)",
+    "random": "rlx.random, with a key: rlx.random.normal(rlx.random.key(0), (3,))",
+    "relu": "rlx.nn.relu",
+    "softmax": "rlx.nn.softmax",
+    "tensor": "rlx.numpy.array",
+    "unsqueeze": "rlx.numpy.expand_dims",
+}
+__getattr__ = _names.getattr_of("rlx.numpy", _INSTEAD)

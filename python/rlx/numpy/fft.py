@@ -5,6 +5,7 @@ neither direction.
 """
 
 from .. import _rlx
+from .._names import getattr_of as _getattr_of
 from .._arrays import asarray
 from ._base import axis_of, cast, op, value
 
@@ -171,3 +172,6 @@ def fftshift(x, axes=None):
 def ifftshift(x, axes=None):
     """The inverse of fftshift."""
     return _shifted(x, axes, True)
+
+
+__getattr__ = _getattr_of("rlx.numpy.fft", {})

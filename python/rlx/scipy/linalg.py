@@ -1,6 +1,7 @@
 """The functions of jax.scipy.linalg, over the factorizations of rlx.numpy.linalg."""
 
 from .. import _rlx
+from .._names import getattr_of as _getattr_of
 from .._control import fori_loop
 from .._nodes import cast, inexact, node
 from .._op import op
@@ -219,3 +220,6 @@ def block_diag(*arrs):
         rows.append(concatenate(pieces, 1))
         before += p.shape[1]
     return concatenate(rows, 0)
+
+
+__getattr__ = _getattr_of("rlx.scipy.linalg", {})

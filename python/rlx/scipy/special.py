@@ -3,6 +3,7 @@
 import math as _math
 
 from .. import _rlx
+from .._names import getattr_of as _getattr_of
 from .. import lax as _lax
 from .. import nn as _nn
 from .._nodes import inexact as _inexact
@@ -96,3 +97,6 @@ def softmax(x, axis=None):
 def log_softmax(x, axis=None):
     """The logarithm of softmax."""
     return _nn.log_softmax(x, axis)
+
+
+__getattr__ = _getattr_of("rlx.scipy.special", {})
