@@ -543,7 +543,7 @@ def _compiled(wrapped, live, cache_size):
         bool(wrapped.dims),
         wrapped.any_static,
     )
-    compiled._wrapped = wrapped
+    compiled._wrapped, compiled.of_user = wrapped, False
     for attribute in ("__name__", "__qualname__", "__doc__", "__module__"):
         if hasattr(fun, attribute):
             setattr(compiled, attribute, getattr(fun, attribute))
