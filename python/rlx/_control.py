@@ -247,7 +247,7 @@ def _known(bound):
 
 def fori_loop(lower, upper, body_fun, init):
     """Runs carry = body_fun(i, carry) for i from lower to upper - 1. With known bounds the loop is a scan, which has
-    reverse mode. With traced bounds it is a while_loop.
+    reverse mode. With traced bounds it is a while_loop. The index has the dtype of bounds that are not Python integers.
     """
     if not callable(body_fun):
         raise TypeError("fori_loop(lower, upper, body_fun, init): body_fun is a function of (i, carry)")

@@ -172,21 +172,41 @@ Expr binary_cross_entropy(Operand p, Operand target, std::optional<Operand> weig
   return reduced(-(t * log_p + (1.0 - t) * log_not), weight, reduction);
 }
 
+namespace {
+// log(1 + e^-|x|) and its factor sigmoid(-|x|), without |x|, whose derivative at 0 is that of neither side.
+struct LogisticTail {
+  Term above, z;
+  explicit LogisticTail(const Term& x) : above(compared(CompareKind::Gt, x, 0.0)), z(chosen(above, -x, x)) {}
+};
+// -(t log sigmoid(x) + (1 - t) log sigmoid(-x)) with the first term times `positive`: a sum of terms of one sign, so
+// nothing cancels. A part without weight adds nothing, also where x is infinite.
+Term logistic_entropy(const Term& x, const Term& t, const std::optional<Term>& positive) {
+  const LogisticTail tail(x);
+  const Term yes = positive ? t * *positive : t, no = 1.0 - t;
+  const Term missed = chosen(tail.above, no, yes);
+  const Term endless = functions::both(compared(CompareKind::Eq, missed, 0.0), compared(CompareKind::Eq, abs(x), HUGE_VAL));
+  const Term linear = missed * chosen(endless, 0.0, -tail.z), log_term = tail.z(ActivationKind::Softplus);
+  return linear + (positive ? (yes + no) * log_term : log_term);
+}
+}  // namespace
+
 Expr binary_cross_entropy_with_logits(Operand logits, Operand target, std::optional<Operand> weight,
                                       std::optional<Operand> pos_weight, Reduction reduction) {
   const Term x(logits, "binary_cross_entropy_with_logits"), t = x.at(target);
-  const Term no = (1.0 - t) * x;
-  if (!pos_weight) return reduced(no - log_sigmoid(x), weight, reduction);
-  return reduced(no - (1.0 + (x.at(*pos_weight) - 1.0) * t) * log_sigmoid(x), weight, reduction);
+  std::optional<Term> positive;
+  if (pos_weight) positive = x.at(*pos_weight);
+  return reduced(logistic_entropy(x, t, positive), weight, reduction);
 }
 
 Expr sigmoid_focal_loss(Operand logits, Operand target, double alpha, double gamma, Reduction reduction) {
   const Term x(logits, "sigmoid_focal_loss"), t = x.at(target);
   check_positive(x, "sigmoid_focal_loss", "gamma", gamma, true);
   if (!(alpha <= 1)) refuse_loss(x, "sigmoid_focal_loss", concat_text("alpha must be at most 1, got ", alpha));
-  const Term p = sigmoid(x);
-  const Term missed = p + t - 2.0 * p * t;  // 1 - p_t
-  Term losses = ((1.0 - t) * x - log_sigmoid(x)) * (gamma == 2 ? square(missed) : functions::pow(missed, gamma));
+  // 1 - p_t = t sigmoid(-x) + (1 - t) sigmoid(x), from the smaller of both sigmoids.
+  const LogisticTail tail(x);
+  const Term least = sigmoid(tail.z), most = 1.0 - least, no = 1.0 - t;
+  const Term missed = chosen(tail.above, t * least + no * most, t * most + no * least);
+  Term losses = logistic_entropy(x, t, std::nullopt) * (gamma == 2 ? square(missed) : functions::pow(missed, gamma));
   if (alpha >= 0) losses = losses * ((2 * alpha - 1) * t + (1 - alpha));
   return reduced(losses, reduction);
 }
@@ -222,22 +242,40 @@ Expr kl_div(Operand x, Operand target, bool log_target, Reduction reduction) {
 }
 
 namespace {
-Term cosine_of(const Term& a, const Term& b, std::int64_t axis, double eps) {
-  const auto squares = [&](const Term& v) { return sum(square(v), {axis}); };
-  // The root is taken of the product of the squared norms, because it then has a derivative where a vector is 0.
-  return sum(a * b, {axis}) / sqrt(larger(squares(a) * squares(b), eps * eps));
-}
+// Vectors along an axis divided by their largest magnitude, so that squares neither overflow nor vanish.
+struct ScaledVectors {
+  Term unit, scale, squares;
+  ScaledVectors(const Term& v, std::int64_t axis) : unit(v), scale(v), squares(v) {
+    const Term top = functions::stopped(v.at(v.graph().reduce_max(abs(v), {axis}, true)));
+    const Term usable = functions::both(compared(CompareKind::Gt, top, 0.0), compared(CompareKind::Lt, top, HUGE_VAL));
+    const Term by = chosen(usable, top, 1.0);
+    unit = v / by;
+    squares = sum(square(unit), {axis});
+    scale = v.at(v.graph().squeeze(by, axis));
+  }
+};
+Term wide(const Term& v) { return v.cast(accumulator_dtype(v.dtype())); }
 }  // namespace
 
+// The quotient of the scaled vectors does not depend on the scales, so they need no derivative.
 Expr cosine_similarity(Operand a, Operand b, std::int64_t axis, double eps) {
   const Term x(a, "cosine_similarity");
   check_positive(x, "cosine_similarity", "eps", eps);
-  return cosine_of(x, x.at(b), axis, eps);
+  const ScaledVectors u(wide(x), axis), v(wide(x.at(b)), axis);
+  // The root is taken of the product of the squared norms, because it then has a derivative where a vector is 0.
+  const Term least = smaller(eps / u.scale / v.scale, 1e15);
+  return (sum(u.unit * v.unit, {axis}) / sqrt(larger(u.squares * v.squares, square(least)))).cast(x.dtype());
 }
 Expr cosine_embedding_loss(Operand a, Operand b, Operand target, double margin, Reduction reduction) {
   const Term x(a, "cosine_embedding_loss"), t = x.at(target);
   check_finite(x, "cosine_embedding_loss", "margin", margin);
-  const Term cosine = cosine_of(x, x.at(b), -1, 1e-6);
+  const ScaledVectors u(wide(x), -1), v(wide(x.at(b)), -1);
+  constexpr double kAdded = 1e-12;  // to each squared norm, as in PyTorch
+  const auto norm = [&](const ScaledVectors& s) {
+    const Term root = std::sqrt(kAdded) / s.scale;
+    return sqrt(s.squares + square(smaller(root, 1e15)));
+  };
+  const Term cosine = (sum(u.unit * v.unit, {-1}) / norm(u) / norm(v)).cast(x.dtype());
   const Term apart = chosen(compared(CompareKind::Eq, t, -1.0), larger(cosine - margin, 0.0), 0.0);
   return reduced(chosen(compared(CompareKind::Eq, t, 1.0), 1.0 - cosine, apart), reduction);
 }

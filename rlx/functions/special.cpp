@@ -29,12 +29,24 @@ void check_floats(const char* function, std::initializer_list<const Expr*> opera
                   "extents must be equal or 1, counted from the last axis");
 }
 
-/// x f(y); 0 where x is 0, except that NaN of y stays NaN.
+/// x f(y) of a logarithm f that is finite between `low` and infinity; 0 where x is 0, except that NaN of y stays NaN.
 template <class F>
-Expr times_logarithm(const Expr& x, const Expr& y, double safe, F&& f) {
+Expr times_logarithm(const Expr& x, const Expr& y, double low, F&& f) {
   Graph& g = x.graph();
-  const Expr none = g.bit_and(g.eq(x, 0.0), g.eq(y, y));
-  return g.where(none, 0.0, x * f(g.where(none, safe, y)));
+  const Expr endless = g.bit_or(g.le(y, low), g.eq(y, kInfinity)), none = g.bit_and(g.eq(x, 0.0), endless);
+  // There the value is 0 and the slope f(y), which is infinite, or NaN below `low`: a root has both at 0.
+  const Expr side = g.where(g.eq(y, low), -1.0, g.where(g.lt(y, low), g.scalar(0.0, x.dtype()), 1.0));
+  const Expr root = g.sqrt(g.where(none, x, 1.0)) * side;
+  return g.where(none, root, x * f(g.where(none, low + 1.0, y)));
+}
+
+/// log Gamma(t) - ((t - 1/2) log t - t + log(2 pi) / 2) for t >= 10: Stirling's series.
+Expr stirling_rest(const Expr& t) {
+  Graph& g = t.graph();
+  const Expr r = 1.0 / t, rr = r * r;
+  Expr sum = g.scalar(1.0 / 156, t.dtype());
+  for (const double c : {-691.0 / 360360, 1.0 / 1188, -1.0 / 1680, 1.0 / 1260, -1.0 / 360, 1.0 / 12}) sum = sum * rr + c;
+  return sum * r;
 }
 
 }  // namespace
@@ -47,12 +59,12 @@ Expr logit(const Expr& x) {
 
 Expr xlogy(const Expr& x, const Expr& y) {
   check_floats("xlogy", {&x, &y});
-  return times_logarithm(x, y, 1, [](const Expr& v) { return v.graph().log(v); });
+  return times_logarithm(x, y, 0, [](const Expr& v) { return v.graph().log(v); });
 }
 
 Expr xlog1py(const Expr& x, const Expr& y) {
   check_floats("xlog1py", {&x, &y});
-  return times_logarithm(x, y, 0, [](const Expr& v) { return v.graph().log1p(v); });
+  return times_logarithm(x, y, -1, [](const Expr& v) { return v.graph().log1p(v); });
 }
 
 Expr entr(const Expr& x) {
@@ -145,10 +157,26 @@ Expr gamma(const Expr& x) {
   return g.where(pole, kNoNumber, g.where(turns, -size, size));
 }
 
+// Where the larger operand is 10 or more, the logarithms of gamma cancel. There it uses Stirling's series (Didonato and
+// Morris, Algorithm 708, ACM TOMS 18, 1992), with the large terms combined by log1p.
 Expr betaln(const Expr& a, const Expr& b) {
   check_floats("betaln", {&a, &b});
   Graph& g = a.graph();
-  return g.lgamma(a) + g.lgamma(b) - g.lgamma(a + b);
+  const DType t = a.dtype();
+  if (dtype_bits(t) < 32) return g.cast(betaln(g.cast(a, DType::F32), g.cast(b, DType::F32)), t);
+  const Expr swap = g.gt(a, b), p = g.where(swap, b, a), q = g.where(swap, a, b);
+  const Expr large = g.bit_and(g.ge(q, 10.0), g.gt(p, 0.0)), endless = g.bit_and(large, g.eq(q, kInfinity));
+  const Expr both = g.bit_and(large, g.ge(p, 10.0)), finite = g.bit_and(large, g.lt(q, kInfinity));
+  const Expr direct = g.lgamma(g.where(large, 1.0, p)) + g.lgamma(g.where(large, 1.0, q)) -
+                      g.lgamma(g.where(large, 1.0, p) + g.where(large, 1.0, q));
+  const Expr y = g.where(finite, q, 20.0), x = g.where(finite, p, 1.0), ratio = x / y, grown = g.log1p(ratio);
+  // log(gamma(y) / gamma(x + y)) - log(y) / 2 for x >= 10, else the whole of it.
+  const Expr rest = stirling_rest(y) - stirling_rest(x + y);
+  const Expr few = g.where(both, 1.0, x);
+  const Expr one = g.lgamma(few) + rest - (y + (x - 0.5)) * grown - x * (g.log(y) - 1.0);
+  const Expr many = g.where(both, x, 20.0), share = g.log1p(y / many);
+  const Expr two = 0.91893853320467274 + stirling_rest(many) + rest - 0.5 * g.log(y) - (many - 0.5) * share - y * grown;
+  return g.where(endless, -kInfinity, g.where(large, g.where(both, two, one), direct));
 }
 
 Expr logaddexp2(const Expr& a, const Expr& b) {

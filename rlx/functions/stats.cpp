@@ -181,8 +181,10 @@ Term base_of(const Term& top) { return stopped(chosen(compared(CompareKind::Eq, 
 Expr logsumexp(Operand x, std::vector<std::int64_t> axes, bool keep_dims) {
   const Term v = floats(x, "logsumexp"), wide = v.cast(accumulator_dtype(v.dtype()));
   Graph& g = v.graph();
-  const Term base = base_of(v.at(g.reduce_max(wide, axes, true)));
-  const Term logs = log(sum(exp(wide - base), axes, true)) + base;
+  const Term top = v.at(g.reduce_max(wide, axes, true)), base = base_of(top);
+  // A row of -inf has the derivative 0, as softmax gives 0.
+  const Term none = compared(CompareKind::Eq, top, -HUGE_VAL), total = sum(exp(wide - base), axes, true);
+  const Term logs = chosen(none, -HUGE_VAL, log(chosen(none, 1.0, total)) + base);
   if (keep_dims) return logs.cast(v.dtype());
   Dims dims;
   for (int i = 0; i < v.rank(); ++i) {

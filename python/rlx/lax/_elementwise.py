@@ -49,15 +49,7 @@ def integer_pow(x, y):
     """x to the power of an integer."""
     if not isinstance(y, int):
         raise TypeError(f"integer_pow: the exponent {y!r} is not an integer; rlx.lax.pow takes other exponents")
-    if y < 0:
-        return rnp.reciprocal(integer_pow(x, -y))
-    out = None
-    while y:
-        if y & 1:
-            out = x if out is None else out * x
-        y >>= 1
-        x = x * x if y else x
-    return rnp.ones_like(x) if out is None else _rlx.value(out)
+    return rnp.power(inexact(x) if y < 0 else x, y)
 
 
 @op("x")

@@ -15,9 +15,11 @@ def _over(x, axis, where, what):
 
 
 def _top(x, axes):
-    """The maximum over axes, without a derivative, which is subtracted before exponentials; 0 where it is infinite."""
-    top = rnp.max(x, axes, keepdims=True, initial=-float("inf"))
-    return node("stop_gradient", rnp.where(rnp.isfinite(top), top, 0))
+    """The maximum over axes, without a derivative, which is subtracted before exponentials; 0 where it is infinite. And
+    where it is -inf: nothing is there to add.
+    """
+    top = node("stop_gradient", rnp.max(x, axes, keepdims=True, initial=-float("inf")))
+    return rnp.where(rnp.isfinite(top), top, 0), rnp.equal(top, -float("inf"))
 
 
 @op("x", "where")
@@ -28,7 +30,7 @@ def softmax(x, axis=-1, where=None):
     x, axes = _over(x, axis, where, "softmax")
     if len(axes) == 1:
         return node("softmax", x, axis=axes[0])
-    shifted = rnp.exp(x - _top(x, axes))
+    shifted = rnp.exp(x - _top(x, axes)[0])
     total = rnp.sum(shifted, axes, keepdims=True)
     return shifted / rnp.where(rnp.equal(total, 0), 1, total)
 
@@ -44,18 +46,20 @@ def log_softmax(x, axis=-1, where=None):
 
 @op("a", "b", "where")
 def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False, where=None):
-    """The logarithm of the sum of b * exp(a) over axes. return_sign: (the logarithm of the magnitude, the sign)."""
+    """The logarithm of the sum of b * exp(a) over axes. return_sign: (the logarithm of the magnitude, the sign). Where
+    all of a are -inf the derivative is 0.
+    """
     a, axes = _over(a, axis, where, "logsumexp")
     if b is not None:
         a, b = rnp.broadcast_arrays(rnp.where(rnp.equal(b, 0), -float("inf"), a), b)
         axes = axes_of(axis, a.ndim, "logsumexp")
-    top = _top(a, axes)
+    top, none = _top(a, axes)
     terms = rnp.exp(a - top)
     total = rnp.sum(terms if b is None else b * terms, axes, keepdims=True)
     sign = rnp.sign(total)
     if return_sign:
         total = rnp.where(rnp.less(total, 0), -total, total)
-    out = rnp.log(total) + top
+    out = rnp.where(none, -float("inf"), rnp.log(rnp.where(none, 1, total)) + top)
     out, sign = (v if keepdims else rnp.squeeze(v, tuple(axes)) for v in (out, sign))
     return (out, sign) if return_sign else out
 

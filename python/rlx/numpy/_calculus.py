@@ -110,19 +110,21 @@ def _gradient(f, h, axis, edge_order):
 
 @op("y", "x", "dx")
 def trapezoid(y, x=None, dx=1.0, axis=-1):
-    """The integral along an axis by the trapezoidal rule, over coordinates x or with steps dx."""
+    """The integral along an axis by the trapezoidal rule, over coordinates x or with steps dx. An array dx broadcasts
+    with the differences, whose axes are those of y; coordinates x are a vector along the axis, or have its axes.
+    """
     y = inexact(y)
-    axis = axis_of(axis, y.ndim, "trapezoid")
-    y = moveaxis(y, axis, -1)
+    place = axis_of(axis, y.ndim, "trapezoid")
     if x is None:
-        h = cast(dx, y.dtype)
+        y, h = typed(y, inexact(dx))
     else:
-        x = value(x)
         y, x = typed(y, inexact(x))
-        x = x if x.ndim == 1 else moveaxis(x, axis, -1)
-        h = node("sub", x[..., 1:], x[..., :-1])
-    mean = node("mul", node("add", y[..., 1:], y[..., :-1]), 0.5)
-    return sum(node("mul", mean, h), -1)
+        along = 0 if x.ndim == 1 else axis_of(axis, x.ndim, "trapezoid")
+        h = node("sub", _cut(x, along, 1, None), _cut(x, along, None, -1))
+        if x.ndim == 1:
+            h = reshape(h, (-1,) + (1,) * (y.ndim - place - 1))
+    mean = node("mul", node("add", _cut(y, place, 1, None), _cut(y, place, None, -1)), 0.5)
+    return sum(node("mul", mean, h), axis)
 
 
 @op("p", "discont", "period")

@@ -17,7 +17,7 @@ def ranged(start, stop, num, endpoint, axis):
     if not symbolic and num < 0:
         raise ValueError(f"num = {num} is negative; it is the number of points")
     start, stop = value(start), value(stop)
-    shape = _broadcast_shape([start.shape, stop.shape])
+    apart_shape = shape = _broadcast_shape([start.shape, stop.shape])
     axis = axis_of(axis, len(shape) + 1, "linspace")
     spread = [1] * len(shape)
     spread.insert(axis, num)
@@ -38,8 +38,9 @@ def ranged(start, stop, num, endpoint, axis):
         step = node("div", node("sub", stop, start), cast(apart, float_of(start.dtype)))
         step = node("where", node("gt", extent_value(steps), 0), step, _math.nan)
     else:
-        step = node("div", node("sub", stop, start), float(steps)) if steps > 0 else node("mul", stop, _math.nan)
-    return _rlx.expand([x], full_shape), _rlx.reshape([step], shape)
+        step = node("div", node("sub", stop, start), float(steps)) if steps > 0 else value(_math.nan)
+        apart_shape = shape if steps > 0 else ()  # as NumPy and JAX
+    return _rlx.expand([x], full_shape), _rlx.reshape([step], apart_shape)
 
 
 def range_types(start, stop, dtype):

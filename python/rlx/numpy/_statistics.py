@@ -99,7 +99,7 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
         raise ValueError("cov: arrays must have one or two axes")
     given = [m] if y is None else [m, y]
     turned = [
-        transpose(p) if not rowvar and value(g).ndim == 2 and p.shape[0] != 1 else p for p, g in zip(parts, given)
+        transpose(p) if not rowvar and value(g).ndim == 2 else p for p, g in zip(parts, given)
     ]
     x = node("concat", *common(turned, "cov"), axis=0) if len(turned) > 1 else turned[0]
     x = inexact(x)

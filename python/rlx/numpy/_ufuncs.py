@@ -285,13 +285,13 @@ def i0(x):
     near = node("add", node("mul", q, 0), 1)
     for k in range(60, 0, -1):
         near = node("add", node("mul", near, node("mul", q, 1.0 / (k * k))), 1)
-    far = node("where", small, 20, x)
+    far = node("where", small, 20, node("where", node("eq", x, inf), largest(x.dtype), x))
     r = node("div", 0.125, far)
     tail = node("add", node("mul", r, 0), 1)
     for k in range(24, 0, -1):
         tail = node("add", node("mul", tail, node("mul", r, (2 * k - 1) ** 2 / k)), 1)
     half = node("exp", node("mul", far, 0.5))
-    root = node("sqrt", node("mul", far, 2 * _math.pi))
+    root = node("mul", node("sqrt", far), _math.sqrt(2 * _math.pi))
     return node("where", small, near, node("mul", node("div", node("mul", half, tail), root), half))
 
 
@@ -476,14 +476,24 @@ def _integer_power(x, n):
         raise ValueError(f"a negative power {n} of integers: cast them to a floating dtype, or use float_power")
     if n == 0:
         return _ones(x)
-    out, square_, k = None, x, _b.abs(n)
-    while k:
-        if k & 1:
-            out = square_ if out is None else node("mul", out, square_)
-        k >>= 1
-        if k:
-            square_ = node("mul", square_, square_)
-    return node("recip", out) if n < 0 else out
+    if n >= -1 or x.dtype.kind == "c":
+        out = _product_power(x, _b.abs(n))
+        return node("recip", out) if n < 0 else out
+    # In reverse mode the derivative of the reciprocal, 1 / x^-2n, leaves the range where n x^(n - 1) does not.
+    values = lambda v: [node("recip", _product_power(v[0], -n))]  # noqa: E731
+    slope = lambda v: [*values(v), node("mul", v[1], node("mul", _product_power(node("recip", v[0]), 1 - n), n))]  # noqa: E731
+    return _rlx.custom_fn([x], values, None, None, slope, "power")[0]._with_weak(x.weak_type)
+
+
+def _product_power(x, n):
+    out = None
+    while n:
+        if n & 1:
+            out = x if out is None else node("mul", out, x)
+        n >>= 1
+        if n:
+            x = node("mul", x, x)
+    return out
 
 
 def _ones(x):

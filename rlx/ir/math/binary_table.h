@@ -72,6 +72,22 @@ inline Expr d_pow_exponent(Graph& g, Expr a, Expr, Expr y, Expr ct) {
   return ct * g.where(flat, 0.0, y) * g.log(g.where(usable, a, 1.0));
 }
 
+// ct n / (a^2 + b^2), n = a or b; 0 where an operand is infinite. Operands whose squares leave the range are scaled by
+// a power of two, which changes no bit of the others.
+inline Expr d_angle(Graph& g, const Expr& given_n, const Expr& given_a, const Expr& given_b, const Expr& given_ct) {
+  const DType t = given_a.dtype() == DType::F64 ? DType::F64 : DType::F32;
+  const auto wide = [&](const Expr& e) { return e.dtype() == t ? e : g.cast(e, t); };
+  const Expr n = wide(given_n), a = wide(given_a), b = wide(given_b), ct = wide(given_ct);
+  const int half = t == DType::F64 ? 511 : 63, digits = t == DType::F64 ? 53 : 24;
+  const Expr size = g.max(g.abs(a), g.abs(b)), far = g.eq(size, HUGE_VAL);
+  const auto power = [&](int e) { return g.scalar(std::ldexp(1.0, e), t); };
+  const Expr k = g.where(g.lt(size, power(3 - half)), power(half + digits + 2),
+                         g.where(g.gt(size, power(half - 1)), power(-half - 4), power(0)));
+  const auto scaled = [&](const Expr& e, double in_the_end) { return g.where(far, in_the_end, e * k); };
+  const Expr x = scaled(a, 1), y = scaled(b, 1);
+  return g.cast(ct * scaled(n, 0) / (x * x + y * y) * k, given_ct.dtype());
+}
+
 // d sqrt(a^2 + b^2) / da; 0 at the origin, where the derivative does not exist.
 inline Expr d_hypot(Graph& g, Expr a, Expr y, Expr ct) {
   const Expr none = g.eq(y, 0.0);
@@ -178,8 +194,8 @@ constexpr BinaryRow kBinaryTable[] = {
     {.fn = B::Atan2,
      .dtypes = kFnF,
      RLX_REAL(atan2(a, b)),
-     .da = +[](Graph&, Expr a, Expr b, Expr, Expr ct) { return ct * b / (a * a + b * b); },
-     .db = +[](Graph&, Expr a, Expr b, Expr, Expr ct) { return -(ct * a / (a * a + b * b)); },
+     .da = +[](Graph& g, Expr a, Expr b, Expr, Expr ct) { return d_angle(g, b, a, b, ct); },
+     .db = +[](Graph& g, Expr a, Expr b, Expr, Expr ct) { return -d_angle(g, a, a, b, ct); },
      .f16 = F16Range::Keeps,
      .fill_b = Fill::Positive},
     {.fn = B::BitAnd,
