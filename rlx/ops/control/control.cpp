@@ -136,6 +136,41 @@ Expr select_examples(Graph& g, Expr cond, Expr a, Expr b) {
   return g.where(dims.size() == 1 ? cond : g.reshape(cond, std::move(dims)), a, b);
 }
 
+namespace {
+// x, with derivatives where `kept` (Bool [B] or a scalar) is true. The call is inlined, so values cost nothing; with
+// tangents they cost a copy.
+Expr with_derivative_where(Graph& g, Expr kept, Expr x) {
+  const Shapes shapes{kept.shape(), x.shape(), x.shape()};
+  ops::Call form;
+  Graph body = copy_shell(g, "derivative_where"), jvp = copy_shell(g, "derivative_where");
+  form.body = finished(body, {add_inputs(body, {shapes[0], shapes[1]}, "x")[1]});
+  const Exprs in = add_inputs(jvp, shapes, "x");
+  form.jvp = finished(jvp, {select_examples(jvp, in[0], in[1], jvp.stop_gradient(in[1])),
+                            select_examples(jvp, in[0], in[2], zeros_in(jvp, shapes[2]))});
+  return add_node(g, std::move(form), {kept, x})[0];
+}
+}  // namespace
+
+Exprs operands_of_kept(Graph& g, Expr kept, const Exprs& operands, const Mask& batched) {
+  Exprs out = operands;
+  bool shared = false;
+  for (std::size_t k = 0; k < out.size(); ++k) shared = shared || (!batched[k] && is_inexact(out[k].dtype()));
+  const bool replaces = shared && !kept.shape().dim(0).is_static(0);
+  const Expr one = replaces ? g.arg_max(g.cast(kept, DType::I32), 0) : kept;
+  const Expr any = shared ? g.gt(g.reduce(ReduceKind::Max, g.cast(kept, DType::I32), {}), 0) : kept;
+  for (std::size_t k = 0; k < out.size(); ++k) {
+    const bool derivative = is_inexact(out[k].dtype());
+    if (!batched[k]) {
+      if (derivative) out[k] = with_derivative_where(g, any, out[k]);
+    } else if (replaces && !is_storage_only(out[k].dtype())) {
+      out[k] = select_examples(g, kept, out[k], g.stop_gradient(g.gather(out[k], one, 0)));
+    } else if (derivative) {
+      out[k] = with_derivative_where(g, kept, out[k]);
+    }
+  }
+  return out;
+}
+
 Exprs add_node(Graph& g, OpBox op, const Exprs& operands) {
   std::vector<Value> values(operands.begin(), operands.end());
   const Expr first = g.add(std::move(op), std::move(values));

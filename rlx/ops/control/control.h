@@ -61,6 +61,11 @@ inline Subgraph finished(Graph&& body) { return std::make_shared<const Graph>(st
 Expr zeros_in(Graph& g, const Shape& shape);
 /// cond [B] ? a : b of [B, ..], for each example.
 Expr select_examples(Graph& g, Expr cond, Expr a, Expr b);
+/// The operands [B, ..] (those of `batched`) and [..] of a body that runs for every example while its results are kept
+/// for the examples of `kept` [B] alone. Of the other examples derivatives are 0, also where those of the body are not
+/// finite. Where examples share an operand with a derivative, whose cotangent sums over them, the others run with the
+/// operands of an example that is kept.
+Exprs operands_of_kept(Graph& g, Expr kept, const Exprs& operands, const Mask& batched);
 
 // -- nodes --
 

@@ -171,8 +171,11 @@ struct IfRules {
         throw Error(ErrorCode::Unsupported, "vmap: a branch has an ordered op, which cannot run for only some examples",
                     "move the op out of the branch, or use the same pred for the whole batch");
       const Exprs inputs(operands.begin() + 1, operands.end());
-      const Exprs yes = inline_body(g, body_vmap(*op.then, batched, c.batch_size(), all), inputs);
-      const Exprs no = inline_body(g, body_vmap(*op.otherwise, batched, c.batch_size(), all), inputs);
+      const auto run = [&](const Graph& branch, Expr taken) {
+        return inline_body(g, body_vmap(branch, batched, c.batch_size(), all),
+                           operands_of_kept(g, taken, inputs, batched));
+      };
+      const Exprs yes = run(*op.then, c.input(0)), no = run(*op.otherwise, g.logical_not(c.input(0)));
       for (std::size_t r = 0; r < all.size(); ++r)
         c.set_result(static_cast<int>(r), select_examples(g, c.input(0), yes[r], no[r]));
       return;

@@ -231,8 +231,9 @@ struct WhileRules {
     form.cond = finished(cond, {any_example(cond, seen[p.inputs()])});
     const Exprs in = add_inputs(body, shapes, "x");
     const Expr runs = in[p.inputs()], iterations = in[p.inputs() + 1];
-    const Exprs stepped =
-        inline_body(body, step, Exprs(in.begin(), in.begin() + static_cast<std::ptrdiff_t>(p.inputs())));
+    Exprs given(in.begin(), in.begin() + static_cast<std::ptrdiff_t>(p.inputs()));
+    if (op.max_trips) given = operands_of_kept(body, runs, given, batched);  // else there is no reverse mode
+    const Exprs stepped = inline_body(body, step, given);
     Exprs next, ys, after(in.begin(), in.begin() + static_cast<std::ptrdiff_t>(p.invariants));
     for (std::size_t r = 0; r < p.outputs(); ++r) {
       const bool carry = r < p.carries;
