@@ -242,3 +242,19 @@ def test_examples_of_matrices():
 def test_batches_without_examples():
     got = rlx.grad(total(cond), (0, 1))(np.zeros(0), np.array(WEIGHTS))
     assert got[0].shape == (0,) and not np.asarray(got[1]).any()
+
+
+def test_piecewise():
+    """Each function counts where its condition is the last that holds."""
+
+    def f(x):
+        parts = [lambda x: x * 0, rnp.sqrt, lambda x: rnp.log(x - 2) + 1 / x, rnp.arccosh]
+        return rnp.piecewise(x, [x <= 0, x > 0, x > 2.5], parts)
+
+    x = np.array([-1.0, 0, 0.25, 1, 4])
+    first = np.array([0, 0, 1, 0.5, 0.5 - 1 / 16])
+    second = np.array([0, 0, -2, -0.25, -0.25 + 1 / 32])
+    compare(rlx.grad(lambda x: f(x).sum())(x), first, "reverse")
+    compare(rlx.jvp(f, (x,), (np.ones(5),))[1], first, "forward")
+    compare(rlx.vmap(rlx.grad(f))(x), first, "vmap")
+    compare(rlx.grad(lambda x: rlx.grad(lambda x: f(x).sum())(x).sum())(x), second, "second")

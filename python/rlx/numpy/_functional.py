@@ -55,14 +55,26 @@ def piecewise(x, condlist, funclist, *args, **kw):
     def run(x, conditions):
         x = value(x)
         rest = funclist[len(conditions)] if len(funclist) > len(conditions) else 0
-        out = _part(rest, x, args, kw)
-        for c, f in zip(conditions, funclist):
-            out = node("where", truth(c), _part(f, x, args, kw), out)
+        conditions = [truth(c) for c in conditions]
+        later = None  # where a later condition holds
+        taken = []
+        for c in reversed(conditions):
+            taken.insert(0, c if later is None else node("bit_and", c, node("not", later)))
+            later = c if later is None else node("bit_or", later, c)
+        none = None if later is None else node("not", later)
+        out = _part(rest, _with_derivative_where(none, x), args, kw)
+        for c, own, f in zip(conditions, taken, funclist):
+            out = node("where", c, _part(f, _with_derivative_where(own, x), args, kw), out)
         return broadcast_to(out, x.shape)
 
     if _rlx.tracing() or isinstance(x, _rlx.Value):
         return run(x, conditions)
     return jit(run)(x, [held(c) for c in conditions])
+
+
+def _with_derivative_where(taken, x):
+    """x, whose derivatives are 0 where `taken` is false: those of the function need not be finite there."""
+    return x if taken is None or x.dtype.kind not in "fc" else node("where", taken, x, node("stop_gradient", x))
 
 
 def _part(f, x, args, kw):
