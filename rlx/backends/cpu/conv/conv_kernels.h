@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "rlx/backends/cpu/kernels.h"
+#include "rlx/backends/cpu/sum_blocks.h"
 
 namespace rlx::cpu {
 

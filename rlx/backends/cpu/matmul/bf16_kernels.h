@@ -22,8 +22,9 @@ constexpr std::int64_t padded_bf16(std::int64_t k) { return (k + kBf16Group - 1)
 constexpr std::int64_t bf16_panel_bytes(std::int64_t k) { return padded_bf16(k) * kBf16Lanes * 2; }
 
 /// C[M, N] = epilogue(bf16(A[M, K]) * B). Rows of A are `lda` floats apart; the elements of a row are contiguous. The
-/// order in which an element is summed over k is that of the processor's instructions, the same for every M and every
-/// plan. The processor flushes subnormal numbers of A, B and the sums to zero, unless `row_least` is given.
+/// order in which an element is summed over a block of kPairSumBlock steps of k is that of the processor's
+/// instructions, the same for every M and every plan. The processor flushes subnormal numbers of A, B and the sums to
+/// zero, unless `row_least` is given.
 struct Bf16Gemm {
   std::int64_t m = 0, n = 0, k = 0;
   const float* a = nullptr;

@@ -6,14 +6,15 @@
 
 #include "rlx/backends/cpu/kernels.h"
 #include "rlx/backends/cpu/quant/interleaved_kernels.h"
+#include "rlx/backends/cpu/sum_blocks.h"
 #include "rlx/tensor/dtype.h"
 
 namespace rlx::cpu {
 
 /// C[.., M, N] = A[.., M, K] * B[.., K, N], as GemmStridedF32 describes. `a_type`, `b_type` and `c_type` are the
 /// dtypes: all F64; or each F32, F16 or BF16; or integers, either each of at most 32 bits or all of 64. Rows of C are
-/// contiguous. The sum of an element is one chain of multiply-adds in the order of k, the same for every M, plan and
-/// register tile. It is rounded once, to C. Integer sums wrap.
+/// contiguous. The sum of an element is made in blocks of kSumBlock steps of k, each a chain of multiply-adds, the same
+/// for every M, plan and register tile. It is rounded once, to C. Integer sums wrap.
 ///
 /// Complex matmuls (`b_complex`) work on the parts of A and C, F32 or F64, with B in complex numbers. A row of A is
 /// (re, im, re, ..); the matching rows of B are (re, im) and i (re, im). The last contracted axis has extent 2 and

@@ -1,5 +1,5 @@
-// Matmuls of F64, F16 and BF16: every sum is the chain of multiply-adds in the order of k, bit for bit. Kernels with
-// BF16 dot-product instructions are within a bound.
+// Matmuls of F64, F16 and BF16: every sum is the one of multiply-adds in the order of k in blocks of kSumBlock, bit for
+// bit. Kernels with BF16 dot-product instructions are within a bound.
 #include "rlx/backends/cpu/matmul/matmul_kernels.h"
 
 #include <array>
@@ -45,16 +45,17 @@ struct Elements {
   static constexpr std::int64_t kGuard = 16;
 };
 
-/// The chain of the kernels: one rounding per step if the instruction set has FMA.
+/// The sum of the kernels: blocks of multiply-adds, with one rounding per step if the instruction set has FMA.
 template <class T>
-double chain(const Isa isa, const Elements& a, std::int64_t at_a, std::int64_t step_a, const Elements& b,
-             std::int64_t at_b, std::int64_t step_b, std::int64_t k) {
-  T sum = 0;
+double blocked_sum(const Isa isa, const Elements& a, std::int64_t at_a, std::int64_t step_a, const Elements& b,
+                   std::int64_t at_b, std::int64_t step_b, std::int64_t k) {
+  T total = 0, sum = 0;
   for (std::int64_t i = 0; i < k; ++i) {
+    if (i > 0 && i % kSumBlock == 0) total = i == kSumBlock ? sum : total + sum, sum = 0;
     const T x = static_cast<T>(a.at(at_a + i * step_a)), y = static_cast<T>(b.at(at_b + i * step_b));
     sum = isa == Isa::Sse4 ? x * y + sum : std::fma(x, y, sum);
   }
-  return static_cast<double>(sum);
+  return static_cast<double>(k > kSumBlock ? total + sum : sum);
 }
 
 void run_cut(const MatmulKernels& kernels, const MatmulOperands& p, int threads) {
@@ -110,8 +111,8 @@ void check_product(Isa isa, DType t, DType y, const ProductCase& s, int threads,
     for (std::int64_t j = 0; j < s.n; ++j) {
       const std::int64_t at_a = i * p.a_m_stride, at_b = j * p.b_n_stride;
       const double sum = t == DType::F64
-                             ? chain<double>(isa, a, at_a, p.contracted[0].a, b, at_b, p.contracted[0].b, s.k)
-                             : chain<float>(isa, a, at_a, p.contracted[0].a, b, at_b, p.contracted[0].b, s.k);
+                             ? blocked_sum<double>(isa, a, at_a, p.contracted[0].a, b, at_b, p.contracted[0].b, s.k)
+                             : blocked_sum<float>(isa, a, at_a, p.contracted[0].a, b, at_b, p.contracted[0].b, s.k);
       want.set(0, sum);
       wrong += c.at(i * s.n + j) == want.at(0) ? 0 : 1;
     }
@@ -146,7 +147,13 @@ TEST_CASE("products of f64, f16 and bf16: every layout and size, cut in every wa
                                    {4, 79, 34, false, true},
                                    {130, 3, 67, false, true},
                                    {450, 8, 70, true, false},
-                                   {33, 5, 300, false, false}})
+                                   {33, 5, 300, false, false},
+                                   // several blocks of k
+                                   {1, 1, 2100, false, true},
+                                   {3, 70, 1536, false, false},
+                                   {2, 37, 1100, true, true},
+                                   {8, 30, 1300, true, true},
+                                   {13, 26, 1537, false, false}})
         for (const int threads : {1, kFinestTiling}) check_product(table->isa, t, y, s, threads, dice);
 }
 
