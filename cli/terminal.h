@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "rlx/formats/output_file.h"
+#include "rlx/base/output_file.h"
 #include "rlx/text/tokenizer.h"
 
 namespace rlx::cli {

@@ -1,8 +1,10 @@
-// Safetensors files in Python.
+// Safetensors files in Python, and the writer of files.
 #include <unistd.h>
 
 #include "python/bindings/runtime.h"
+#include "rlx/formats/mapped_file.h"
 #include "rlx/formats/safetensors.h"
+#include "rlx/ir/serial/fingerprint.h"
 
 namespace rlx::python {
 std::string existing(const std::filesystem::path& path) {
@@ -39,6 +41,23 @@ void bind_files(nb::module_& m) {
       },
       nb::arg("path"), nb::arg("tensors").none(), nb::arg("metadata") = std::map<std::string, std::string>(),
       "Writes a dict name -> array as a safetensors file. metadata: strings for its header.");
+  m.def(
+      "write_file",
+      [](const std::filesystem::path& path, const nb::bytes& content) {
+        const nb::gil_scoped_release free;
+        write_file(path.string(), std::string_view(content.c_str(), content.size()));
+      },
+      nb::arg("path"), nb::arg("content"), "Replaces a file as a whole: a kill or a full disk leaves the old one.");
+  m.def(
+      "checksum",
+      [](nb::handle content) {
+        Py_buffer view;
+        if (PyObject_GetBuffer(content.ptr(), &view, PyBUF_SIMPLE) != 0) throw nb::python_error();
+        const Fingerprint sum = fingerprint_bytes(view.buf, static_cast<std::size_t>(view.len));
+        PyBuffer_Release(&view);
+        return nb::bytes(reinterpret_cast<const char*>(&sum), sizeof sum);
+      },
+      nb::arg("content"), "The checksum of bytes, 16 bytes: XXH3.");
   m.def("load_params", [](PyCompiled& c, const std::filesystem::path& path, bool strict) {
     const std::string file = existing(path);
     const nb::gil_scoped_release free;

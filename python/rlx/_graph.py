@@ -82,8 +82,7 @@ class Report:
 
     def save(self, path):
         """Writes the report to a file. The file needs no network and no other file."""
-        with open(path, "w", encoding="utf-8") as f:
-            f.write(self.html)
+        _rlx.write_file(path, self.html.encode())
         return path
 
     def _repr_html_(self):

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -21,6 +20,7 @@
 #include <vector>
 
 #include "rlx/base/json_writer.h"
+#include "rlx/base/output_file.h"
 #include "rlx/error.h"
 
 namespace rlx {
@@ -87,15 +87,6 @@ thread_local std::array<KnownLog, 4> t_logs;
 thread_local unsigned t_next_log = 0;
 thread_local Trace* t_current = nullptr;
 
-// Returns the reason of a failure; empty on success.
-std::string write_file(const std::string& path, const std::string& text) {
-  std::FILE* const file = std::fopen(path.c_str(), "w");
-  if (!file) return std::strerror(errno);
-  int reason = std::fwrite(text.data(), 1, text.size(), file) == text.size() ? 0 : errno;
-  if (std::fclose(file) != 0 && reason == 0) reason = errno;
-  return reason == 0 ? std::string() : std::strerror(reason);
-}
-
 }  // namespace
 
 struct Trace::Impl {
@@ -155,11 +146,12 @@ Trace::Trace() : impl_(std::make_unique<Impl>()) {
 }
 
 Trace::Trace(std::string path) : Trace() {
-  std::FILE* const file = std::fopen(path.c_str(), "a");  // keeps the content until events are written
-  if (!file)
-    throw Error(ErrorCode::BadFile, concat_text("a trace cannot be written to '", path, "': ", std::strerror(errno)),
+  try {
+    OutputFile check_only(path);  // keeps the content until events are written
+  } catch (const Error& e) {
+    throw Error(ErrorCode::BadFile, concat_text("a trace cannot be written: ", e.diagnostic().message),
                 "name a file in an existing folder that can be written to");
-  std::fclose(file);
+  }
   impl_->path = std::move(path);
   std::lock_guard lock(shared().mutex);
   shared().written_at_exit.insert(this);
@@ -189,10 +181,14 @@ Trace::~Trace() {
 void Trace::flush() {
   const std::size_t size = impl_->size();
   if (impl_->path.empty() || (getpid() != impl_->process && size == 0)) return;
-  const std::string reason = write_file(impl_->file(), impl_->json());
-  if (!reason.empty())
-    throw Error(ErrorCode::BadFile, concat_text("the trace '", impl_->file(), "' cannot be written: ", reason),
+  const std::string text = impl_->json();
+  const std::string_view part = text;
+  try {
+    replace_file(impl_->file(), std::span(&part, 1));
+  } catch (const Error& e) {
+    throw Error(ErrorCode::BadFile, concat_text("the trace cannot be written: ", e.diagnostic().message),
                 "name a path on a disk with free space");
+  }
   impl_->written = size;
 }
 

@@ -1,8 +1,7 @@
 // Pipeline stages as text.
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
+#include <span>
 
+#include "rlx/base/output_file.h"
 #include "rlx/compiler/pipeline.h"
 #include "rlx/ir/inspect.h"
 #include "rlx/ir/text.h"
@@ -85,16 +84,17 @@ std::string dump_file(const CompileResult& r, const std::string& path) {
 
 std::string dump_pipeline(const CompileResult& r, const std::string& path, bool append) {
   std::string file = dump_file(r, path);
-  std::FILE* f = std::fopen(file.c_str(), append ? "a" : "w");
-  if (!f)
-    throw Error(ErrorCode::BadFile, concat_text("cannot write '", file, "': ", std::strerror(errno)),
-                "set RLX_IR_DUMP to a file, or to an existing folder with a / at its end");
-  std::string text = inspect_compiled(r).text();
-  int reason = std::fwrite(text.data(), 1, text.size(), f) == text.size() ? 0 : errno;
-  if (std::fclose(f) != 0 && reason == 0) reason = errno;
-  if (reason != 0)
-    throw Error(ErrorCode::BadFile, concat_text("cannot write '", file, "': ", std::strerror(reason)),
-                "set RLX_IR_DUMP to a path on a disk with free space, or unset it");
+  const std::string text = inspect_compiled(r).text();
+  const std::string_view part = text;
+  try {
+    if (append)
+      append_to_file(file, text);
+    else
+      replace_file(file, std::span(&part, 1));
+  } catch (const Error& e) {
+    throw Error(e.code(), e.diagnostic().message,
+                "set RLX_IR_DUMP to a path on a disk with free space, or to an existing folder with a / at its end");
+  }
   return file;
 }
 

@@ -6,10 +6,10 @@
 #include <cstring>
 #include <set>
 
+#include "rlx/base/output_file.h"
 #include "rlx/base/utf8.h"
 #include "rlx/error.h"
 #include "rlx/formats/gguf_reader.h"
-#include "rlx/formats/output_file.h"
 #include "rlx/tensor/out_of_memory.h"
 
 namespace rlx {

@@ -10,21 +10,12 @@
 #include <cstring>
 #include <utility>
 
+#include "rlx/base/output_file.h"
 #include "rlx/error.h"
-#include "rlx/formats/output_file.h"
 #include "rlx/formats/sigbus_guard.h"
 #include "rlx/tensor/out_of_memory.h"
 
 namespace rlx {
-
-void fail_file(const std::string& path, std::string_view action, int code) {
-  const bool missing = code == ENOENT || code == ENOTDIR;
-  throw Error(missing ? ErrorCode::NotFound : ErrorCode::BadFile,
-              concat_text("cannot ", action, " \"", path, "\": ", std::strerror(code)),
-              missing          ? "check the path"
-              : code == EACCES ? "check the permissions of the file and its folders"
-                               : "");
-}
 
 FileStatus detail::file_status(const struct stat& info) {
   return {static_cast<std::uint64_t>(info.st_dev), static_cast<std::uint64_t>(info.st_ino),
@@ -152,9 +143,7 @@ void write_file(const std::string& path, std::string_view content) try {
 }
 
 void write_file(const std::string& path, std::span<const std::string_view> parts) try {
-  OutputFile file(path);
-  for (const std::string_view part : parts) file.write(part);
-  file.commit();
+  replace_file(path, parts);
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("write_file");
 }

@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "rlx/base/file_error.h"
+
 struct stat;
 
 namespace rlx {
@@ -64,9 +66,6 @@ std::string read_file(const std::string& path);
 void write_file(const std::string& path, std::string_view content);
 /// The same for content in several parts.
 void write_file(const std::string& path, std::span<const std::string_view> parts);
-
-/// Throws the Error for a failed system call on a file: `cannot ACTION "PATH": reason`. `code` is errno.
-[[noreturn]] void fail_file(const std::string& path, std::string_view action, int code);
 
 /// Whether `path` names an existing regular file.
 bool is_file(const std::string& path);

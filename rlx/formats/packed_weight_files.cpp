@@ -1,15 +1,15 @@
 // Saved packed layouts: a one-page text header that describes the bytes after it, then the bytes.
 #include "rlx/formats/packed_weight_files.h"
 
-#include <cerrno>
 #include <charconv>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <utility>
 
+#include "rlx/base/cache_folder.h"
+#include "rlx/base/output_file.h"
 #include "rlx/formats/mapped_file.h"
-#include "rlx/formats/output_file.h"
 #include "rlx/formats/sigbus_guard.h"
 #include "rlx/ir/serial/fingerprint.h"
 
@@ -50,9 +50,7 @@ std::optional<std::string_view> line_of(std::string_view head, std::string_view 
 
 PackedWeightFiles::PackedWeightFiles(std::string folder, Options options)
     : folder_(std::move(folder)), options_(options) {
-  std::error_code error;
-  std::filesystem::create_directories(folder_, error);
-  if (error) fail_file(folder_, "create the folder of packed weights", error.value());
+  prepare_cache_folder(folder_, "the folder of packed weights");
 }
 
 std::string PackedWeightFiles::path_of(std::string_view key) const {
@@ -86,7 +84,7 @@ void PackedWeightFiles::write(const std::string& path, std::span<const std::stri
     if (!writable_) return;
   }
   try {
-    write_file(path, parts);
+    replace_file(path, parts, OutputLinks::Replace);
     std::lock_guard lock(mutex_);
     saved_bytes_ += parts.back().size();
   } catch (const Error& e) {
@@ -161,7 +159,8 @@ void PackedWeightFiles::save(std::string_view key, std::span<const std::byte> by
   const std::string path = path_of(key);
   std::error_code ignored;
   // Opening a pipe for writing would block.
-  if (std::filesystem::exists(path, ignored) && !is_file(path))
+  if (std::filesystem::exists(std::filesystem::symlink_status(path, ignored)) && !is_file(path) &&
+      !std::filesystem::is_symlink(path, ignored))
     return note(concat_text("packed weight file \"", path, "\" is not a regular file, so it cannot be written"));
   write(path, parts);
 }

@@ -19,7 +19,8 @@ class PackedWeightFiles final : public PackedWeightCache {
     bool guard_mapping = false;  // call guard_mapping (sigbus_guard.h) for each file found; readers check `mapped`
   };
   /// Makes the folder when it is missing. Errors, with the system's reason: NotFound for a path that leads through a
-  /// file or is one, BadFile where the folder cannot be made (no permission, a full disk).
+  /// file or is one, BadFile where the folder cannot be made (no permission, a full disk) or where other users may
+  /// write to it, unless RLX_SHARED_CACHES=1.
   explicit PackedWeightFiles(std::string folder, Options options);
   explicit PackedWeightFiles(std::string folder) : PackedWeightFiles(std::move(folder), Options{}) {}
 

@@ -13,8 +13,8 @@
 #include <cstring>
 #include <mutex>
 
+#include "rlx/base/output_file.h"
 #include "rlx/formats/mapped_file.h"
-#include "rlx/formats/output_file.h"
 
 namespace rlx {
 namespace {

@@ -7,10 +7,10 @@
 #include <string_view>
 #include <utility>
 
+#include "rlx/base/output_file.h"
 #include "rlx/error.h"
 #include "rlx/formats/json.h"
 #include "rlx/formats/mapped_file.h"
-#include "rlx/formats/output_file.h"
 #include "rlx/ir/serial/fingerprint.h"
 #include "rlx/tensor/out_of_memory.h"
 

@@ -16,6 +16,8 @@ constexpr EnvVariable kVariables[] = {
     {"RLX_TPU_HLO_DUMP",
      "write the StableHLO text of each program of device tpu to this file, or into this folder when it ends with /"},
     {"RLX_PLUGINS", "plug-in backends: shared libraries separated by ':', loaded when a device is first used"},
+    {"RLX_SHARED_CACHES",
+     "1: use folders of packed weights and compiled programs though other users may write to them"},
     {"RLX_IR_DUMP",
      "write every stage of each compile of the process to this file, or into this folder when it ends with /"},
     {"RLX_TRACE", "write a timeline of compiles, weights, runs and steps to this file, for Perfetto"},

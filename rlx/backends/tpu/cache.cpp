@@ -1,18 +1,17 @@
 // A file is a header and the plug-in's own bytes. The header has a checksum of the bytes.
 #include "rlx/backends/tpu/cache.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
 #include <set>
+
+#include "rlx/base/cache_folder.h"
+#include "rlx/base/output_file.h"
 
 namespace rlx::tpu {
 namespace {
@@ -22,6 +21,8 @@ struct Header {
   std::uint64_t bytes = 0;
   Fingerprint key{}, checksum{};
 };
+
+constexpr std::string_view kFolder = "the folder of compiled programs";
 
 std::string path_of(const std::string& folder, const Fingerprint& key) {
   return (std::filesystem::path(folder) / (key.text() + ".pjrt")).string();
@@ -43,30 +44,7 @@ std::string file_identity(const std::string& path) {
                      static_cast<std::int64_t>(s.st_mtim.tv_nsec));
 }
 
-// The reason why nothing was written, or null. `path` is a template for mkostemp and becomes a new unique name. A
-// process id would not be unique: processes of several containers share ids, and a killed process leaves its file.
-const char* write_file(std::string& path, const Header& header, std::string_view bytes) {
-  const int file = ::mkostemp(path.data(), O_CLOEXEC);
-  if (file < 0) return std::strerror(errno);
-  const auto put = [file](const void* data, std::size_t size) {
-    const auto* at = static_cast<const char*>(data);
-    while (size != 0) {
-      const ssize_t n = ::write(file, at, size);
-      if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) return false;
-      at += n, size -= static_cast<std::size_t>(n);
-    }
-    return true;
-  };
-  bool whole = put(&header, sizeof header) && put(bytes.data(), bytes.size());
-  int why = errno;
-  if (::close(file) != 0 && whole) whole = false, why = errno;
-  if (whole) return nullptr;
-  ::unlink(path.c_str());
-  return std::strerror(why);
-}
-
-void say_once(const std::string& folder, std::string_view who, const char* why) {
+void say_once(const std::string& folder, std::string_view who, const std::string& why) {
   static std::mutex mutex;
   static std::set<std::string> said;
   std::lock_guard lock(mutex);
@@ -74,7 +52,7 @@ void say_once(const std::string& folder, std::string_view who, const char* why) 
     std::fprintf(stderr,
                  "note: %s: a compiled program could not be saved in %s: %s; it runs, but the next start compiles it "
                  "again. Free space there, or set RLX_TPU_CACHE to another folder\n",
-                 std::string(who).c_str(), folder.c_str(), why);
+                 std::string(who).c_str(), folder.c_str(), why.c_str());
 }
 
 }  // namespace
@@ -98,6 +76,11 @@ std::optional<std::string> read_cached(const std::string& folder, const Fingerpr
   const std::string path = path_of(folder, key);
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(path, ignored)) return std::nullopt;  // reading a pipe would block
+  try {
+    prepare_cache_folder(folder, kFolder);
+  } catch (const Error&) {
+    return std::nullopt;  // write_cached says why
+  }
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   const std::streamoff size = file.tellg();
   Header header;
@@ -114,21 +97,16 @@ std::optional<std::string> read_cached(const std::string& folder, const Fingerpr
   return bytes;
 }
 
-void write_cached(const std::string& folder, const Fingerprint& key, std::string_view bytes, std::string_view who) {
-  std::error_code failed;
-  std::filesystem::create_directories(folder, failed);
-  if (failed) return say_once(folder, who, failed.message().c_str());
+void write_cached(const std::string& folder, const Fingerprint& key, std::string_view bytes, std::string_view who) try {
+  prepare_cache_folder(folder, kFolder);
   Header header;
   header.bytes = bytes.size();
   header.key = key;
   header.checksum = fingerprint_bytes(bytes.data(), bytes.size());
-  std::string beside = concat_text(folder, "/.", key.text(), "-XXXXXX");
-  if (const char* why = write_file(beside, header, bytes)) return say_once(folder, who, why);
-  if (std::rename(beside.c_str(), path_of(folder, key).c_str()) != 0) {
-    const int why = errno;
-    ::unlink(beside.c_str());
-    say_once(folder, who, std::strerror(why));
-  }
+  const std::string_view parts[] = {{reinterpret_cast<const char*>(&header), sizeof header}, bytes};
+  replace_file(path_of(folder, key), parts, OutputLinks::Replace);
+} catch (const Error& e) {
+  say_once(folder, who, e.diagnostic().message);
 }
 
 }  // namespace rlx::tpu

@@ -6,11 +6,12 @@
 #include <charconv>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <mutex>
 #include <set>
+#include <span>
 
 #include "rlx/backends/tpu/cache.h"
+#include "rlx/base/output_file.h"
 #include "rlx/base/trace.h"
 #include "rlx/device/device.h"
 
@@ -56,12 +57,17 @@ void write_text(const std::string& place, std::string_view text, const std::stri
     std::filesystem::create_directories(place, ignored);
     path = concat_text(place, number, name, ".mlir");
   }
-  std::ofstream file(path, begun.contains(path) ? std::ios::app : std::ios::trunc);
-  file << "// " << graph << "\n" << text << "\n";
-  file.close();
-  if (!file)
-    throw Error(ErrorCode::InvalidArgument, concat_text("RLX_TPU_HLO_DUMP: ", path, " could not be written"),
+  const std::string all = concat_text("// ", graph, "\n", text, "\n");
+  const std::string_view part = all;
+  try {
+    if (begun.contains(path))
+      append_to_file(path, all);
+    else
+      replace_file(path, std::span(&part, 1));
+  } catch (const Error& e) {
+    throw Error(e.code(), concat_text("RLX_TPU_HLO_DUMP: ", e.diagnostic().message),
                 "set it to a file that can be written, or to such a folder with a / at its end");
+  }
   begun.insert(path);
 }
 

@@ -11,9 +11,9 @@
 #include <thread>
 #include <utility>
 
+#include "rlx/base/output_file.h"
 #include "rlx/error.h"
 #include "rlx/formats/mapped_file.h"
-#include "rlx/formats/output_file.h"
 #include "rlx/formats/safetensors_folder.h"
 #include "rlx/models/convert/convert_plan.h"
 #include "rlx/models/convert/convert_settings.h"

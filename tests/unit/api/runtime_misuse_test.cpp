@@ -660,7 +660,7 @@ TEST_CASE("misuse: custom kernels") {
 
 TEST_CASE("misuse: traces") {
   REFUSED("/nowhere/run.json", Trace("/nowhere/run.json"));
-  REFUSED("trace cannot be written to ''", Trace(""));
+  REFUSED("trace cannot be written: cannot write \"\"", Trace(""));
   Trace kept;  // in memory
   kept.flush();
   CHECK_FALSE(kept.json().empty());

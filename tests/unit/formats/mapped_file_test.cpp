@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "rlx/formats/output_file.h"
+#include "rlx/base/output_file.h"
 #include "rlx/formats/sigbus_guard.h"
 #include "tests/support/error_text.h"
 #include "tests/support/temp_dir.h"

@@ -105,6 +105,19 @@ TEST_CASE("packed weight files: one message for each way a file can be wrong, an
   CHECK(spoiled([](std::string&) {}).problems.empty());
 }
 
+TEST_CASE("packed weight files: a link in the folder is replaced, not followed; a folder of others is refused") {
+  const test::TempDir dir;
+  write_file(dir.file("precious"), "x");
+  PackedWeightFiles files(dir.file("packed"));
+  std::filesystem::create_symlink(dir.file("precious"), files.path_of("k"));
+  files.save("k", bytes_of("abcdefgh"), kSource, "content");
+  CHECK(read_file(dir.file("precious")) == "x");
+  CHECK_FALSE(std::filesystem::is_symlink(files.path_of("k")));
+  CHECK(files.problems().empty());
+  std::filesystem::permissions(dir.file("packed"), std::filesystem::perms::all);
+  CHECK(contains(error_text([&] { PackedWeightFiles(dir.file("packed")); }), "every user may write to it"));
+}
+
 TEST_CASE("packed weight files: a folder that cannot be made, and one that cannot be written") {
   const test::TempDir dir;
   write_file(dir.file("file"), "x");

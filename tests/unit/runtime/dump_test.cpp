@@ -47,7 +47,7 @@ TEST_CASE("RLX_IR_DUMP: the first compile of a process starts the file anew, the
 TEST_CASE("RLX_IR_DUMP: a full disk is told with its reason") {
   RuntimeOverrides dump("RLX_IR_DUMP", "/dev/full");
   const std::string text = test::error_text([] { compile("one"); });
-  CHECK_MESSAGE(test::contains(text, "cannot write '/dev/full': No space left on device"), text);
+  CHECK_MESSAGE(test::contains(text, "cannot write \"/dev/full\": No space left on device"), text);
   CHECK_MESSAGE(test::contains(text, "hint: set RLX_IR_DUMP to a path on a disk with free space"), text);
 }
 

@@ -1,7 +1,9 @@
-// Temporary files beside their targets, and the list of them for signal handlers.
-#include "rlx/formats/output_file.h"
+// Temporary files beside their targets, the list of them for signal handlers, and the removal of abandoned ones.
+#include "rlx/base/output_file.h"
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,10 +13,12 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <utility>
 
+#include "rlx/base/file_error.h"
 #include "rlx/error.h"
-#include "rlx/formats/mapped_file.h"
 
 namespace rlx {
 
@@ -65,31 +69,90 @@ std::string behind_links(const std::string& path) {
   return at.string();
 }
 
+// The folder of a path, with its slash; empty for a bare name.
+std::string folder_of(const std::string& path) { return path.substr(0, path.rfind('/') + 1); }  // npos + 1 is 0
+
+// Whether `name` is .rlx-PID-NUMBER.tmp.
+bool is_temporary_name(std::string_view name) {
+  constexpr std::string_view kBegin = ".rlx-", kEnd = ".tmp";
+  if (name.size() <= kBegin.size() + kEnd.size() || !name.starts_with(kBegin) || !name.ends_with(kEnd)) return false;
+  name.remove_prefix(kBegin.size());
+  name.remove_suffix(kEnd.size());
+  return name.find_first_not_of("0123456789-") == std::string_view::npos;
+}
+
+// Whether this process reaches `folder` for the first time.
+bool is_new_folder(const std::string& path, int folder) {
+  struct stat info {};
+  if (::fstat(folder, &info) != 0) return false;
+  static std::mutex mutex;
+  static std::set<std::string> seen;  // an inode alone may be that of a deleted folder
+  const std::lock_guard<std::mutex> lock(mutex);
+  return seen.insert(concat_text(path, " ", info.st_dev, " ", info.st_ino)).second;
+}
+
+// Deletes the temporary files that killed processes left in a folder. A writer holds a lock on its file until the file
+// is complete, so a file without a lock is abandoned. Process ids would not tell: containers share them.
+void remove_abandoned_files(const std::string& folder) {
+  const int at = ::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (at < 0) return;
+  DIR* const entries = is_new_folder(folder, at) ? ::fdopendir(at) : nullptr;
+  if (entries == nullptr) {
+    ::close(at);
+    return;
+  }
+  while (const dirent* entry = ::readdir(entries)) {
+    if (!is_temporary_name(entry->d_name)) continue;
+    const int file = ::openat(at, entry->d_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    struct stat info {};
+    if (file >= 0 && ::fstat(file, &info) == 0 && S_ISREG(info.st_mode) && ::flock(file, LOCK_EX | LOCK_NB) == 0)
+      ::unlinkat(at, entry->d_name, 0);
+    if (file >= 0) ::close(file);
+  }
+  ::closedir(entries);
+}
+
 }  // namespace
 
-OutputFile::OutputFile(std::string path) : path_(std::move(path)), target_(behind_links(path_)) {
+OutputFile::OutputFile(std::string path, OutputLinks links)
+    : path_(std::move(path)), target_(links == OutputLinks::Follow ? behind_links(path_) : path_) {
+  if (path_.empty()) fail_file(path_, "write", ENOENT);
   struct stat old {};
-  const bool exists = ::stat(target_.c_str(), &old) == 0;
-  if (exists) {
+  bool exists = ::lstat(target_.c_str(), &old) == 0;
+  if (links == OutputLinks::Replace) {
+    if (exists && S_ISLNK(old.st_mode)) exists = false;
+    if (exists && !S_ISREG(old.st_mode)) fail_file(path_, "replace", S_ISDIR(old.st_mode) ? EISDIR : EINVAL);
+  } else if (exists) {
     // Refuses a target that is not writable or is a folder, even where a rename would succeed.
     fd_ = ::open(target_.c_str(), O_WRONLY | O_CLOEXEC);
     if (fd_ < 0) fail_file(path_, "write", errno);
     if (!S_ISREG(old.st_mode)) return;
     ::close(std::exchange(fd_, -1));
   }
+  remove_abandoned_files(folder_of(target_));
+  open_temporary(exists, old.st_mode & 07777);
+}
+
+void OutputFile::open_temporary(bool keep_mode, unsigned mode) {
   static std::atomic<unsigned> count{0};
-  const std::string folder = target_.substr(0, target_.rfind('/') + 1);  // npos + 1 is 0
   do {
-    const std::string name = concat_text(folder, ".rlx-", ::getpid(), "-", count++, ".tmp");
+    const std::string name = concat_text(folder_of(target_), ".rlx-", ::getpid(), "-", count++, ".tmp");
     // Registered before the file exists: a signal in between finds nothing to delete, which is harmless.
     temporary_ = remember(name);
     fd_ = ::open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (fd_ >= 0) break;
-    const int reason = errno;
-    forget(std::exchange(temporary_, nullptr));
-    if (reason != EEXIST) fail_file(path_, "write", reason);
+    if (fd_ < 0) {
+      const int reason = errno;
+      forget(std::exchange(temporary_, nullptr));
+      if (reason != EEXIST) fail_file(path_, "write", reason);
+      continue;
+    }
+    // A file system without locks has none for remove_abandoned_files either.
+    (void)::flock(fd_, LOCK_EX | LOCK_NB);
+    struct stat made {};
+    if (::fstat(fd_, &made) != 0 || made.st_nlink > 0) break;
+    discard();  // another process took it for abandoned before it was locked
   } while (true);
-  if (exists && ::fchmod(fd_, old.st_mode & 07777) != 0) {
+  if (keep_mode && ::fchmod(fd_, static_cast<mode_t>(mode)) != 0) {
     const int reason = errno;
     discard();
     fail_file(path_, "write", reason);
@@ -192,6 +255,27 @@ void OutputFile::commit() {
   const char* name = temporary_ ? temporary_->name.load() : partial_.empty() ? nullptr : partial_.c_str();
   if (!closed || (name && std::rename(name, target_.c_str()) != 0)) fail_write(errno);
   if (temporary_) forget(std::exchange(temporary_, nullptr));
+}
+
+void replace_file(const std::string& path, std::span<const std::string_view> parts, OutputLinks links) {
+  OutputFile file(path, links);
+  for (const std::string_view part : parts) file.write(part);
+  file.commit();
+}
+
+void append_to_file(const std::string& path, std::string_view text) {
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (file < 0) fail_file(path, "write", errno);
+  struct stat before {};
+  int reason = ::fstat(file, &before) == 0 ? 0 : errno;
+  while (!text.empty() && reason == 0) {
+    const ::ssize_t done = ::write(file, text.data(), text.size());
+    if (done < 0 && errno != EINTR) reason = errno;
+    if (done > 0) text.remove_prefix(static_cast<std::size_t>(done));
+  }
+  if (reason != 0 && S_ISREG(before.st_mode) && ::ftruncate(file, before.st_size) != 0) reason = errno;
+  if (::close(file) != 0 && reason == 0) reason = errno;
+  if (reason != 0) fail_file(path, "write", reason);
 }
 
 void remove_unfinished_files() noexcept {
