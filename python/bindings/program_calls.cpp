@@ -88,6 +88,11 @@ void bind_program_calls(nb::module_& m) {
         e.out_tree = out_tree;
         e.weak = std::move(weak);
         for (const IoInfo& i : e.first->program.inputs()) self->takes.push_back(i.shape);
+        // Calls take the leaves of the tree from the results without a look.
+        if (e.out_tree.leaves != e.outputs.size() || e.weak.size() != e.outputs.size())
+          raise(ErrorCode::InvalidArgument,
+                concat_text("a program of ", e.outputs.size(), " results cannot have a tree of ", e.out_tree.leaves,
+                            " leaves and ", e.weak.size(), " flags of weak dtypes"));
       });
 }
 

@@ -253,6 +253,8 @@ def fori_loop(lower, upper, body_fun, init):
         raise TypeError("fori_loop(lower, upper, body_fun, init): body_fun is a function of (i, carry)")
     typed = [b for b in (lower, upper) if hasattr(b, "dtype")]
     dtype = _rlx.result_type(*typed)[0] if typed else _rlx.dtype("int32")
+    if dtype.name == "int64" and isinstance(_known(upper), int) and _known(upper) < 2**31:
+        dtype = _rlx.dtype("int32")  # NumPy makes int64 of what Python calls an integer
     lower, upper = (extent_value(b) if isinstance(b, _rlx.Dim) else _known(b) for b in (lower, upper))
     if isinstance(lower, int) and isinstance(upper, int):
 

@@ -7,7 +7,7 @@ import threading
 import types
 import weakref
 
-from . import _captures, _rlx, tree
+from . import _captures, _program_file, _rlx, tree
 from ._names import renamed_arguments
 
 
@@ -652,95 +652,20 @@ class Program(_rlx.ProgramCall):
         """Writes the graph and the trees of the arguments and results to a file. rlx.load compiles the file again, in
         milliseconds.
         """
-        import json
-
         t = self._traced
         if t.keeps:
             raise _rlx.Unsupported(
                 f"{self._what} calls {', '.join(sorted({k.label for k in t.keeps}))}, a Python function, which a file "
                 "cannot hold: an op of rlx.custom_op can be saved, and is registered again before rlx.load"
             )
-        head = {
-            "rlx": "program",
-            "version": 1,
-            "name": self._what,
-            "inputs": [
-                [n, [str(d) for d in s.shape], s.dtype.name, s.weak_type] for n, s in zip(t.in_names, t.in_specs)
-            ],
-            "weak": [bool(w) for w in t.out_weak],
-            "tree": _tree_to_json(t.out_tree),
-        }
-        text = json.dumps(head).encode()
-        with open(path, "wb") as f:
-            f.write(b"RLXPROG1" + len(text).to_bytes(8, "little") + text + t.graph.to_bytes())
-
-
-def _tree_to_json(treedef):
-    marks = treedef.unflatten(list(range(treedef.num_leaves)))
-
-    def walk(t):
-        if isinstance(t, int) and not isinstance(t, bool):
-            return t
-        if t is None:
-            return None
-        if type(t) is tuple:
-            return {"tuple": [walk(x) for x in t]}
-        if type(t) is list:
-            return [walk(x) for x in t]
-        if isinstance(t, dict) and all(isinstance(k, str) for k in t):
-            return {"dict": {k: walk(v) for k, v in t.items()}}
-        raise TypeError(
-            f"a result of type {type(t).__name__} cannot be saved: files hold tuples, lists, dicts "
-            f"with string keys and arrays"
-        )
-
-    return walk(marks)
-
-
-def _tree_from_json(j):
-    def walk(t):
-        if t is None or isinstance(t, int):
-            return t
-        if isinstance(t, list):
-            return [walk(x) for x in t]
-        if "tuple" in t:
-            return tuple(walk(x) for x in t["tuple"])
-        return {k: walk(v) for k, v in t["dict"].items()}
-
-    return tree.structure(walk(j))
+        _program_file.write(path, self._what, t.graph, t.in_names, t.in_specs, t.out_tree, t.out_weak)
 
 
 @renamed_arguments(products="matmul_precision")
 def load(path, device="cpu", *, threads=0, isa="", precision="", matmul_precision="", device_options=None, **options):
     """Loads a file of Program.save and compiles it for a device of this machine."""
-    import json
-
-    with open(path, "rb") as f:
-        data = f.read()
-    if data[:7] == b"RLXPROG" and data[7:8] != b"1":
-        raise _rlx.BadFile(f"{path}: written by a later rlx: its first bytes are {data[:8]!r}, expected RLXPROG1")
-    if data[:8] != b"RLXPROG1" or len(data) < 16:
-        raise _rlx.BadFile(f"{path}: not a program saved by rlx; rlx.parse reads graphs")
-    size = int.from_bytes(data[8:16], "little")
-    if 16 + size > len(data):
-        raise _rlx.BadFile(f"{path}: the file is cut off: {len(data)} bytes, its header alone takes {16 + size}")
-    try:
-        head = json.loads(data[16 : 16 + size])
-        name = str(head["name"])
-        if head["version"] != 1:
-            raise _rlx.BadFile(f"{path}: written by a later rlx (format {head['version']}, this version reads 1)")
-        names = [i[0] for i in head["inputs"]]
-        specs = [ShapeDtype(i[1], i[2], i[3]) for i in head["inputs"]]
-        treedef = _tree_from_json(head["tree"])
-        weak = [bool(w) for w in head["weak"]]
-        if len(weak) != treedef.num_leaves or not all(isinstance(n, str) for n in names):
-            raise ValueError("names and results do not match its tree")
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as e:
-        if isinstance(e, _rlx.Error):
-            raise
-        raise _rlx.BadFile(f"{path}: the header is damaged ({e})") from None
-    graph = _rlx.parse(data[16 + size :], str(path))
-    traced = Traced(graph, specs, names, treedef, weak)
+    name, graph, names, types, treedef, weak = _program_file.read(path)
+    traced = Traced(graph, [ShapeDtype(*t) for t in types], names, treedef, weak)
     on = session(device, threads, isa, precision, matmul_precision, device_options=_options_key(device_options))
     compiled = on.compile(graph.copy(), **options)
     return Program(compiled, traced, name)

@@ -625,9 +625,9 @@ def test_damaged_heads_of_programs(head, tmp_path):
     path = tmp_path / "p.rlx"
     rlx.jit(lambda x: x + 1).lower(F3).compile().save(path)
     graph_bytes = path.read_bytes()
-    size = int.from_bytes(graph_bytes[8:16], "little")
+    size = int.from_bytes(graph_bytes[24:32], "little")
     text = head.encode()
-    path.write_bytes(b"RLXPROG1" + len(text).to_bytes(8, "little") + text + graph_bytes[16 + size :])
+    path.write_bytes(b"RLXPROG1" + len(text).to_bytes(8, "little") + text + graph_bytes[32 + size :])
     with pytest.raises(rlx.BadFile):
         rlx.load(path)
     path.write_bytes(b"RLXPROG7" + graph_bytes[8:])
