@@ -1,4 +1,4 @@
-// Linear systems, inverses and determinants.
+// Linear systems and inverses.
 #include "rlx/functions/linalg.h"
 
 #include "rlx/functions/linalg/linalg_operands.h"
@@ -57,60 +57,6 @@ CustomFn solve_fn() {
     const LuFactors factors{lu[0], lu[2]};
     const Expr x = lu_solve(factors, in[1]);
     return ExprList{x, lu_solve(factors, in[3] - g.matmul(in[2], x))};
-  };
-  return fn;
-}
-
-// 1 when the number of exchanged rows is even, else -1.
-Expr parity(Expr pivots, DType t) {
-  Graph& g = pivots.graph();
-  const Expr own = g.iota(pivots.shape(), pivots.rank() - 1);
-  const Expr count = g.sum(g.cast(g.ne(pivots, own), DType::I32), {-1});
-  return g.cast(1 - g.bit_and(count, 1) * 2, t);
-}
-
-// The adjugate det(a) a^-1. It is also finite for singular matrices: when the rank is n - 1, only the last pivot is
-// zero.
-Expr adjugate(const ExprList& lu) {
-  Graph& g = lu[0].graph();
-  const Expr u = triu(lu[0]), pivots = diagonal(lu[0]);
-  const Dim n = u.shape().dim(-1);
-  const int last_axis = pivots.rank() - 1;
-  const Expr before = g.reduce_prod(g.narrow(pivots, last_axis, 0, n - Dim(1)), {-1}, true) *
-                      g.unsqueeze(parity(lu[1], u.dtype()), last_axis);
-  const Expr det = before * g.narrow(pivots, last_axis, n - Dim(1), 1);
-  const DType t = DType::I32;
-  const Expr last_row = g.eq(places(u, 0, t), g.cast(g.dim_size(u, -1), t) - 1);
-  const Expr rows = take_rows(g.expand(identity_like(u), u.shape().dims()), lu[2]);
-  const Expr y = g.triangular_solve(lu[0], rows, triangular(true, Transposed::No, true));
-  const Expr scaled = y * g.where(last_row, as_column(before), as_column(det));
-  // The last pivot is multiplied into the right-hand side. If an earlier pivot is zero, the whole result is 0.
-  const Expr one =
-      g.cast(g.mul(g.cast(on_diagonal(u), t), g.cast(g.where(last_row, g.eq(u, u), g.eq(u, 0)), t)), DType::Bool);
-  const Expr x = g.triangular_solve(g.where(one, 1, u), scaled, triangular(false, Transposed::No, false));
-  return g.where(g.eq(as_column(before), 0), 0, x);
-}
-
-Expr det_of(const ExprList& lu) {
-  Graph& g = lu[0].graph();
-  return g.reduce_prod(diagonal(lu[0]), {-1}) * parity(lu[1], lu[0].dtype());
-}
-Expr scaled_by(Expr matrices, Expr v) { return matrices * as_column(as_column(v)); }
-
-CustomFn det_fn() {
-  CustomFn fn;
-  fn.name = "det";
-  fn.body = [](Graph& g, const ExprList& in) { return ExprList{det_of(g.lu(in[0]))}; };
-  fn.forward = [](Graph& g, const ExprList& in) {
-    const ExprList lu = g.lu(in[0]);
-    return ExprList{det_of(lu), lu[0], lu[1], lu[2]};
-  };
-  fn.backward = [](Graph&, const ExprList& in) {
-    return ExprList{scaled_by(transpose(adjugate({in[0], in[1], in[2]})), in[3])};
-  };
-  fn.jvp = [](Graph& g, const ExprList& in) {
-    const ExprList lu = g.lu(in[0]);
-    return ExprList{det_of(lu), g.sum(transpose(adjugate(lu)) * in[1], {-2, -1})};
   };
   return fn;
 }
@@ -184,34 +130,6 @@ Expr solve_triangular(Expr a, Expr b, bool lower, Transposed transposed, bool un
   return of_columns(a, b, "solve_triangular", [&](Expr x, Expr y) {
     return x.graph().triangular_solve(x, y, triangular(lower, transposed, unit_diagonal));
   });
-}
-
-Expr det(Expr a, SourceLoc loc) {
-  const LineOfCall line(loc);
-  require_square(a, "det");
-  a = as_inexact(a);
-  Graph& g = a.graph();
-  if (a.shape().dim(-1).is_static(0)) return g.reduce_prod(diagonal(a), {-1});
-  return g.custom_fn({a}, det_fn())[0];
-}
-
-Slogdet slogdet(Expr a, SourceLoc loc) {
-  const LineOfCall line(loc);
-  require_square(a, "slogdet");
-  a = as_inexact(a);
-  Graph& g = a.graph();
-  const ExprList lu = g.lu(a);
-  const Expr u = diagonal(lu[0]);
-  if (!is_complex(u.dtype()))
-    return {g.reduce_prod(g.sign(u), {-1}) * parity(lu[1], u.dtype()), g.sum(g.log(g.abs(u)), {-1})};
-  const Expr re = real_of(u), im = imag_of(u), square = re * re + im * im, zero = g.eq(square, 0);
-  const Expr size = g.sqrt(g.where(zero, 1, square));
-  const Expr units = g.where(zero, 0, u / as_dtype_of(size, u));
-  return {g.reduce_prod(units, {-1}) * parity(lu[1], u.dtype()), g.sum(g.log(square), {-1}) * 0.5};
-}
-Expr logdet(Expr a, SourceLoc loc) {
-  const LineOfCall line(loc);
-  return slogdet(a).logabsdet;
 }
 
 }  // namespace rlx::linalg

@@ -1,7 +1,10 @@
 // The list of passes, and the function that runs them.
 #include "rlx/passes/passes.h"
 
+#include <map>
+
 #include "rlx/base/trace.h"
+#include "rlx/ir/ops/control.h"
 #include "rlx/ir/rewrite/bodies.h"
 #include "rlx/ir/verify.h"
 
@@ -75,8 +78,18 @@ std::optional<Graph> changed_by_passes(const Graph& source, std::span<const Pass
   // When an outer pass moves ops out of bodies (an inlined call), all passes have already run on them there.
   PassContext inside = context;
   inside.in_body = true;
-  std::optional<Graph> changed =
-      change_bodies(source, [&](const Graph& body) { return changed_by_passes(body, passes, inside); });
+  // Passes that start by inlining calls drop the bodies of their derivatives.
+  const bool inlines = !passes.empty() && passes.front() == &simplify_control_flow;
+  std::map<const Graph*, Subgraph> done;  // a body that several ops share is changed once
+  std::optional<Graph> changed = change_bodies_of(source, [&](NodeId id, const Subgraph& body) -> Subgraph {
+    const auto* call = source.node(id).op.get_if<ops::Call>();
+    if (inlines && call && body != call->body) return nullptr;
+    const auto [it, fresh] = done.try_emplace(body.get());
+    if (fresh)
+      if (std::optional<Graph> now = changed_by_passes(*body, passes, inside))
+        it->second = std::make_shared<const Graph>(std::move(*now));
+    return it->second;
+  });
   for (const Pass* pass : passes) {
     if (!pass)
       throw Error(ErrorCode::InvalidArgument, "one of the passes is a null pointer",

@@ -285,9 +285,16 @@ def _squares(x):
     return node("add", node("square", re), node("square", im))
 
 
+def _root(total, power=None):
+    """The square root, or another power, of a sum of sizes. Its derivative is 0 where the sum is 0, as that of abs."""
+    zero = node("eq", total, 0)
+    some = node("where", zero, 1, total)
+    return node("where", zero, total, sqrt(some) if power is None else node("pow", some, power))
+
+
 def _vector(x, ord, axis, keepdims):
     if ord == 2:
-        return sqrt(sum(_squares(x), axis, keepdims=keepdims))
+        return _root(sum(_squares(x), axis, keepdims=keepdims))
     size = abs(x)
     if ord == _math.inf:
         return max(size, axis, keepdims=keepdims)
@@ -300,7 +307,7 @@ def _vector(x, ord, axis, keepdims):
     if isinstance(ord, str):
         raise ValueError(f"norm: ord {ord!r} is not supported for vectors")
     total = sum(node("pow", size, float(ord)), axis, keepdims=keepdims)
-    return node("pow", total, 1.0 / ord)
+    return _root(total, 1.0 / ord) if ord > 0 else node("pow", total, 1.0 / ord)
 
 
 _ORDERS = {"nuc": 1, 2: 4, -2: 5}  # values of rlx::linalg::MatrixNorm
@@ -311,7 +318,7 @@ def _matrix(x, ord, axes, keepdims):
     if rows == columns:
         raise ValueError("norm: both axes are the same")
     if ord in (None, "fro", "f"):
-        return sqrt(sum(_squares(x), axes, keepdims=keepdims))
+        return _root(sum(_squares(x), axes, keepdims=keepdims))
     if ord in (2, -2, "nuc"):
         out = _linalg("matrix_norm", moveaxis(x, axes, (-2, -1)), number=_ORDERS[ord])[0]
         return reshape(out, tuple(1 if a in axes else d for a, d in enumerate(x.shape))) if keepdims else out
@@ -333,7 +340,7 @@ def norm(x, ord=None, axis=None, keepdims=False):
     x = inexact(x)
     if axis is None:
         if ord is None:
-            out = sqrt(sum(_squares(x)))
+            out = _root(sum(_squares(x)))
             return reshape(out, (1,) * x.ndim) if keepdims else out
         if x.ndim not in (1, 2):
             raise ValueError(f"norm: ord needs one or two axes; the array has {x.ndim}: give `axis`")

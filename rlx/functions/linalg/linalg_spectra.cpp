@@ -4,6 +4,8 @@
 #include "rlx/functions/linalg.h"
 #include "rlx/functions/linalg/linalg_operands.h"
 #include "rlx/ir/build/line_of_call.h"
+#include "rlx/ir/rewrite/body_transforms.h"
+#include "rlx/ir/rewrite/roots.h"
 
 namespace rlx::linalg {
 
@@ -31,49 +33,50 @@ Expr pinv_of(const ExprList& svd, double rcond) {
   return g.matmul(adjoint(svd[2]), as_column(inverse) * adjoint(svd[0]));
 }
 
-// {pseudo-inverse, singular values}. With p the pseudo-inverse of a (Golub and Pereyra):
-//   dp = -p da p + p p^H da^H (1 - a p) + (1 - p a) da^H p^H p, ds = re diag u^H da v.
+// The pseudo-inverse by ops whose derivatives are finite where the rank stays. With singular vectors as
+// constants, a = f s g with f = a v / s and g = (u^H a v / s)^-1 u^H a / s, which are u and v^H here, and
+// p = g^+ s^-1 f^+. Every inverse is one of a matrix near the identity, of the smaller order.
+Expr smooth_pinv(Expr a, double rcond) {
+  Graph& g = a.graph();
+  const ExprList svd = g.svd(g.stop_gradient(a));
+  const Expr uh = adjoint(g.stop_gradient(svd[0])), v = adjoint(g.stop_gradient(svd[2]));
+  const Expr s = g.stop_gradient(svd[1]), keep = kept(s, rcond);
+  const Expr inverse = as_dtype_of(g.where(keep, 1.0 / g.where(keep, s, 1), 0), a);
+  const Expr rest = as_dtype_of(diagonal_matrix(g.cast(g.logical_not(keep), s.dtype())), a);
+  const Expr f = g.matmul(a, v) * as_row(inverse), rows = as_column(inverse) * g.matmul(uh, a);
+  const Expr mask = as_dtype_of(g.cast(keep, s.dtype()), a);
+  const Expr r = solve(g.matmul(rows, v) * as_row(mask) + rest, rows), fh = adjoint(f);
+  const Expr left = solve(g.matmul(fh, f) + rest, fh);
+  const Expr right = solve(g.matmul(r, adjoint(r)) + rest, as_column(inverse) * left);
+  return g.matmul(adjoint(r), right);
+}
+
 CustomFn pinv_fn(double rcond) {
   CustomFn fn;
   fn.name = "pinv";
-  fn.body = [rcond](Graph& g, const ExprList& in) {
-    const ExprList svd = g.svd(in[0]);
-    return ExprList{pinv_of(svd, rcond), svd[1]};
-  };
-  fn.forward = [rcond](Graph& g, const ExprList& in) {
-    const ExprList svd = g.svd(in[0]);
-    const Expr p = pinv_of(svd, rcond);
-    return ExprList{p, svd[1], in[0], p, svd[0], svd[2]};
-  };
-  fn.backward = [](Graph& g, const ExprList& in) {
-    const Expr a = in[0], p = in[1], u = in[2], vh = in[3], dp = conj_of(in[4]), ds = in[5];
-    const Expr ph = adjoint(p), dph = adjoint(dp);
-    // (1 - a p) dp^H p p^H + p^H p dp^H (1 - p a), in an order of matmuls that keeps intermediate matrices small.
-    const Expr x = g.matmul(g.matmul(dph, p), ph), y = g.matmul(ph, g.matmul(p, dph));
-    const Expr out = x - g.matmul(a, g.matmul(p, x)) + y - g.matmul(g.matmul(y, p), a) -
-                     g.matmul(ph, g.matmul(dp, ph)) + g.matmul(u * as_row(ds), vh);
-    return ExprList{conj_of(out)};
-  };
+  fn.body = [rcond](Graph& g, const ExprList& in) { return ExprList{pinv_of(g.svd(in[0]), rcond)}; };
   fn.jvp = [rcond](Graph& g, const ExprList& in) {
-    const ExprList svd = g.svd(in[0]);
-    const Expr a = in[0], da = in[1], p = pinv_of(svd, rcond), ph = adjoint(p), dah = adjoint(da);
-    const Expr x = g.matmul(p, g.matmul(ph, dah)), y = g.matmul(g.matmul(dah, ph), p);
-    const Expr dp = x - g.matmul(g.matmul(x, a), p) + y - g.matmul(p, g.matmul(a, y)) - g.matmul(p, g.matmul(da, p));
-    const Expr ds = real_of(diagonal(g.matmul(adjoint(svd[0]), g.matmul(da, adjoint(svd[2])))));
-    return ExprList{p, svd[1], dp, ds};
+    Graph smooth = copy_shell(g, "smooth_pinv");
+    smooth.set_outputs({smooth_pinv(smooth.input("a", in[0].shape()), rcond)});
+    ExprList out = inline_body(g, body_jvp(smooth, {true}, {true}), in);
+    out[0] = out[0] + g.stop_gradient(pinv_of(g.svd(in[0]), rcond) - out[0]);  // the value of the body
+    return out;
   };
   return fn;
 }
 
-Expr sizes(Expr x) {
-  if (!is_complex(x.dtype())) return x.graph().abs(x);
-  const Expr re = real_of(x), im = imag_of(x);
-  return x.graph().sqrt(re * re + im * im);
-}
+Expr sizes(Expr x) { return is_complex(x.dtype()) ? x.graph().hypot(real_of(x), imag_of(x)) : x.graph().abs(x); }
 Expr squares(Expr x) {
   if (!is_complex(x.dtype())) return x * x;
   const Expr re = real_of(x), im = imag_of(x);
   return re * re + im * im;
+}
+
+// The square root, or another power, of a sum of sizes. Its derivative is 0 where the sum is 0, as that of abs.
+Expr root_of(Expr total, std::optional<double> power = {}) {
+  Graph& g = total.graph();
+  const Expr zero = g.eq(total, 0), some = g.where(zero, 1, total);
+  return g.where(zero, total, power ? g.pow(some, *power) : g.sqrt(some));
 }
 
 }  // namespace
@@ -98,13 +101,12 @@ LstsqResult lstsq(Expr a, Expr b, std::optional<double> rcond, SourceLoc loc) {
   if (vector) b = g.unsqueeze(b, 1);
   const double cut = rcond ? *rcond : epsilon_of(a.dtype()) * larger_extent(a, "lstsq");
   const bool empty = a.dim(0).is_static(0) || a.dim(1).is_static(0);
-  const ExprList parts = empty ? ExprList{adjoint(a), svdvals(a)} : g.custom_fn({a}, pinv_fn(cut));
-  Expr x = g.matmul(parts[0], b);
+  const Expr inverse = empty ? adjoint(a) : g.custom_fn({a}, pinv_fn(cut))[0], s = svdvals(a);
+  Expr x = g.matmul(inverse, b);
   Expr left = g.sum(squares(b - g.matmul(a, x)), {0});
   if (vector) x = g.squeeze(x, 1), left = g.squeeze(left, 0);
-  const Expr rank =
-      empty ? g.sum(g.cast(parts[1], DType::I32), {-1}) : g.sum(g.cast(kept(parts[1], cut), DType::I32), {-1});
-  return {x, left, rank, parts[1]};
+  const Expr rank = g.sum(g.cast(empty ? s : kept(s, cut), DType::I32), {-1});
+  return {x, left, rank, s};
 }
 
 Expr eigvalsh(Expr a, SourceLoc loc) {
@@ -130,13 +132,14 @@ Expr vector_norm(Expr x, double ord, std::vector<std::int64_t> axes, bool keep_d
   const LineOfCall line(loc);
   x = as_inexact(x);
   Graph& g = x.graph();
-  if (ord == 2) return g.sqrt(g.sum(squares(x), axes, keep_dims));
+  if (ord == 2) return root_of(g.sum(squares(x), axes, keep_dims));
   const Expr size = sizes(x);
   if (std::isinf(ord)) return ord > 0 ? g.reduce_max(size, axes, keep_dims) : g.reduce_min(size, axes, keep_dims);
   if (std::isnan(ord)) fail(ErrorCode::InvalidArgument, "vector_norm: ord must not be NaN");
   if (ord == 0) return g.sum(g.cast(g.ne(size, 0), size.dtype()), axes, keep_dims);
   if (ord == 1) return g.sum(size, axes, keep_dims);
-  return g.pow(g.sum(g.pow(size, ord), axes, keep_dims), 1 / ord);
+  const Expr total = g.sum(g.pow(size, ord), axes, keep_dims);
+  return ord > 0 ? root_of(total, 1 / ord) : g.pow(total, 1 / ord);
 }
 
 Expr matrix_norm(Expr a, MatrixNorm ord, SourceLoc loc) {
@@ -145,7 +148,7 @@ Expr matrix_norm(Expr a, MatrixNorm ord, SourceLoc loc) {
   a = as_inexact(a);
   Graph& g = a.graph();
   switch (ord) {
-    case MatrixNorm::Frobenius: return g.sqrt(g.sum(squares(a), {-2, -1}));
+    case MatrixNorm::Frobenius: return root_of(g.sum(squares(a), {-2, -1}));
     case MatrixNorm::Nuclear: return g.sum(svdvals(a), {-1});
     case MatrixNorm::Two: return g.reduce_max(svdvals(a), {-1});
     case MatrixNorm::MinusTwo: return g.reduce_min(svdvals(a), {-1});

@@ -31,48 +31,63 @@ struct LuRules {
     const double k = std::min(m, n);
     return c.with_flops(matrix_count(a) * (m * n * k - (m + n) * k * k / 2 + k * k * k / 3) * multiply_add(a.dtype()));
   }
-  // l [M, M] and u [N, N], extended by the identity.
-  static Expr lower(Expr lu) {
-    Graph& g = lu.graph();
-    const Dim &m = lu.shape().dim(-2), &n = lu.shape().dim(-1);
-    Expr l = tril(lu, false);
-    if (!(m == n)) l = n.value() > m.value() ? first_columns(l, m) : padded(l, l.rank() - 1, m.value() - n.value());
-    return g.where(on_diagonal(l), 1, l);
-  }
-  static Expr upper(Expr lu) {
-    Graph& g = lu.graph();
+  // The factors l [M, K] and u [K, N]. Of a tall matrix l2 is what lies below the square l1, of a wide one u2 is what
+  // lies right of the square u1.
+  struct Parts {
+    Expr l1, l2, u1, u2;
+  };
+  static Parts parts(Expr lu) {
     const Dim m = lu.shape().dim(-2), n = lu.shape().dim(-1);
-    Expr u = triu(lu);
-    if (m == n) return u;
-    if (m.value() > n.value()) return first_rows(u, n);
-    u = padded(u, u.rank() - 2, n.value() - m.value());
-    const Expr rows = g.iota(Shape({n, n}, DType::I32), 0);
-    return g.where(
-        g.cast(g.mul(g.cast(on_diagonal(u), DType::I32), g.cast(g.ge(rows, m.value()), DType::I32)), DType::Bool), 1,
-        u);
+    if (m == n) return {unit_lower(lu), {}, triu(lu), {}};
+    if (m.value() > n.value()) return {unit_lower(first_rows(lu, n)), rows_from(lu, n), triu(first_rows(lu, n)), {}};
+    return {unit_lower(first_columns(lu, m)), {}, triu(first_columns(lu, m)), columns_from(lu, m)};
   }
-  static Expr padded(Expr x, int axis, std::int64_t by) {
-    std::vector<std::int64_t> low(static_cast<std::size_t>(x.rank()), 0), high = low;
-    high[static_cast<std::size_t>(axis)] = by;
-    return x.graph().pad(x, low, high);
+  static Expr unit_lower(Expr x) { return x.graph().where(on_diagonal(x), 1, tril(x, false)); }
+  static Expr rows_from(Expr x, const Dim& n) { return x.graph().narrow(x, x.rank() - 2, n, x.shape().dim(-2) - n); }
+  static Expr columns_from(Expr x, const Dim& n) { return x.graph().narrow(x, x.rank() - 1, n, x.shape().dim(-1) - n); }
+  // The square block at the top left.
+  static Expr square(Expr x) {
+    const Dim &m = x.shape().dim(-2), &n = x.shape().dim(-1);
+    return m == n ? x : m.value() > n.value() ? first_rows(x, n) : first_columns(x, m);
   }
 
-  // Below the diagonal, l^-1 (p da) u^-1 equals l^-1 dl; the rest equals du u^-1.
+  // With X = l1^-1 (p da)1 u1^-1: dl1 = l1 (X below the diagonal), du1 = (the rest of X) u1. The other blocks follow
+  // from l2 u1 and l1 u2.
   static void jvp(JvpContext& c) {
     if (!c.has_tangent(0)) return;
     Graph& g = c.graph();
-    const Expr l = lower(c.output(0)), u = upper(c.output(0));
-    const Expr half = solve_triangular(l, take_rows(c.tangent(0), c.output(2)), {true, true, false, false, true});
-    const Expr x = solve_triangular(u, half, {false, false});
-    c.set_tangent(0, g.matmul(l, tril(x, false)) + g.matmul(triu(x), u));
+    const Parts f = parts(c.output(0));
+    const Expr da = take_rows(c.tangent(0), c.output(2));
+    const Expr half = solve_triangular(f.l1, square(da), {true, true, false, false, true});
+    const Expr x = solve_triangular(f.u1, half, {false, false}), below = tril(x, false), above = triu(x);
+    const Expr both = g.matmul(f.l1, below) + g.matmul(above, f.u1);
+    if (f.l2.valid()) {
+      const Expr beside = solve_triangular(f.u1, rows_from(da, x.shape().dim(-1)), {false, false});
+      return c.set_tangent(0, g.concat({both, beside - g.matmul(f.l2, above)}, -2));
+    }
+    if (!f.u2.valid()) return c.set_tangent(0, both);
+    const Expr beside = solve_triangular(f.l1, columns_from(da, x.shape().dim(-1)), {true, true, false, false, true});
+    c.set_tangent(0, g.concat({both, beside - g.matmul(below, f.u2)}, -1));
   }
   static void vjp(VjpContext& c) {
     if (!c.wants(0) || !c.has_cotangent(0)) return;
     Graph& g = c.graph();
-    const Expr l = lower(c.output(0)), u = upper(c.output(0)), d = c.cotangent(0);
-    const Expr x = tril(g.matmul(g.t(l), d), false) + triu(g.matmul(d, g.t(u)));
-    const Expr half = solve_triangular(l, x, {true, true, true, false, true});
-    const Expr da = solve_triangular(u, half, {false, false, true});
+    const Parts f = parts(c.output(0));
+    const Expr d = c.cotangent(0), d1 = square(d);
+    const Dim k = d1.shape().dim(-1);
+    Expr below = g.matmul(g.t(f.l1), d1), above = g.matmul(d1, g.t(f.u1)), beside;
+    if (f.l2.valid()) {
+      const Expr d2 = rows_from(d, k);
+      above = above - g.matmul(g.t(f.l2), d2);
+      beside = solve_triangular(f.u1, d2, {false, false, true});
+    } else if (f.u2.valid()) {
+      const Expr d2 = columns_from(d, k);
+      below = below - g.matmul(d2, g.t(f.u2));
+      beside = solve_triangular(f.l1, d2, {true, true, true, false, true});
+    }
+    const Expr half = solve_triangular(f.l1, tril(below, false) + triu(above), {true, true, true, false, true});
+    Expr da = solve_triangular(f.u1, half, {false, false, true});
+    if (beside.valid()) da = g.concat({da, beside}, f.l2.valid() ? -2 : -1);
     c.accumulate(0, take_rows(da, g.argsort(c.output(2), -1)));
   }
   static void batch(BatchContext& c) { c.emit_lifted(c.box()); }

@@ -86,11 +86,12 @@ TEST_CASE("linalg: derivatives in both modes agree with differences, also of sin
          return linalg::cholesky_solve(g.cholesky(g.matmul(x, g.t(x))), x);
        }}};
   const Tensor a = test::draw(Shape({3, 3}, DType::F64), Fill::Normal, 1, 5),
-               u = test::draw(a.shape(), Fill::Unit, 1, 6), singular = doubles({3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9});
+               u = test::draw(a.shape(), Fill::Unit, 1, 6), singular = doubles({3, 3}, {1, 2, 3, 4, 5, 6, 7, 8, 9}),
+               first_pivot = doubles({3, 3}, {0, 0, 1, 0, 2, 1, 0, 1, 3});
   for (const auto& entry : all) {
     INFO(entry.first);
     const bool is_det = std::string(entry.first) == "det";
-    for (const Tensor& at : is_det ? std::vector<Tensor>{a, singular} : std::vector<Tensor>{a}) {
+    for (const Tensor& at : is_det ? std::vector<Tensor>{a, singular, first_pivot} : std::vector<Tensor>{a}) {
       Graph g;
       const Expr x = g.input("x", at.shape());
       g.set_outputs({g.sum(entry.second(x)[0])});
@@ -106,6 +107,23 @@ TEST_CASE("linalg: derivatives in both modes agree with differences, also of sin
       CHECK(std::fabs(tangent.at(0) - expected) <= 1e-6 * scale);
     }
   }
+}
+
+// det of a [4, 4] with a zero pivot that is not the last: the cofactors, and the second derivative by a00 and a11.
+TEST_CASE("linalg: det of order 4 has its cofactors at a zero pivot, and a finite second derivative") {
+  Graph g;
+  const Expr x = g.input("x", Shape({4, 4}, DType::F64));
+  g.set_outputs({linalg::det(x)});
+  const Tensor at = doubles({4, 4}, {0, 0, 0, 0, 0, 2, 0, 0, 0, 0, 3, 0, 0, 0, 0, 5});
+  const GradResult first = value_and_grad(g, {Wrt("x")});
+  const std::vector<Tensor> got = evaluate(first.graph, {{"x", at}});
+  CHECK(got[0].at(0) == 0);
+  for (int i = 0; i < 16; ++i) CHECK(std::fabs(got[1].at(i) - (i == 0 ? 30 : 0)) <= 1e-12);
+  const TransformResult second = jvp(first.graph, {Wrt("x")});
+  Tensor along = Tensor::zeros(at.shape());
+  along.set(0, 1);
+  const Tensor row = evaluate(second.graph, {{"x", at}, {second.added_inputs[0], along}}).back();
+  for (int i = 0; i < 16; ++i) CHECK(std::fabs(row.at(i) - (i == 5 ? 15 : i == 10 ? 10 : i == 15 ? 6 : 0)) <= 1e-11);
 }
 
 }  // namespace rlx
