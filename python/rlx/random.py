@@ -68,6 +68,11 @@ def _float_dtype(dtype, what):
     return dtype
 
 
+def _at_least_32_bits(p):
+    """A probability in a dtype whose uniform numbers are fine enough to compare with it."""
+    return _cast(p, "float32") if p.dtype.itemsize < 4 else p
+
+
 def _low_mode(mode, what):
     if mode not in (None, "low"):
         raise NotImplementedError(f"{what}: mode {mode!r} is not supported; leave it out, or use 'low'")
@@ -108,8 +113,10 @@ def _key_of_array(seed):
 
 
 def key(seed):
-    """A key from an integer seed, uint32 [2]."""
+    """A key from an integer seed of 64 bits, uint32 [2]."""
     if isinstance(seed, int):
+        if not -(2**63) <= seed < 2**64:
+            raise OverflowError(f"key: the seed {seed} has more than 64 bits; use fold_in to mix in further numbers")
         return _key_of(seed % 2**64 if not -(2**31) <= seed < 0 else seed % 2**32)
     return _key_of_array(seed)
 
@@ -128,7 +135,9 @@ def split(key, num=2):
 
 @_op("key", "data")
 def fold_in(key, data):
-    """A new key from a key and an integer."""
+    """A new key from a key and an integer of 32 bits; of wider arrays the low 32 bits count."""
+    if isinstance(data, int) and not -(2**31) <= data < 2**32:
+        raise OverflowError(f"fold_in: {data} has more than 32 bits; fold in its parts one after the other")
     return _rlx.rng_fold_in([key, data])
 
 
@@ -160,6 +169,7 @@ def bernoulli(key, p=0.5, shape=None, mode="low"):
     p = _rlx.value(p)
     if p.dtype.kind != "f":
         raise TypeError(f"bernoulli: p must be floating, got {p.dtype.name}")
+    p = _at_least_32_bits(p)
     return _rnp.less(uniform(key, _shape_of(shape, (p,), "bernoulli"), p.dtype), p)
 
 
@@ -189,8 +199,10 @@ def rademacher(key, shape=(), dtype="int32"):
 
 @_op("key", "p")
 def geometric(key, p, shape=None, dtype="int32"):
-    """Numbers of trials up to the first success, each with probability p: 1, 2, ..."""
-    p = _inexact(p)
+    """Numbers of trials up to the first success, each with probability p: 1, 2, ...; the largest integer of the dtype
+    where the number does not fit or p is 0.
+    """
+    p = _at_least_32_bits(_inexact(p))
     u = uniform(key, _shape_of(shape, (p,), "geometric"), p.dtype, float(_rnp.finfo(p.dtype).eps))
     return _cast(_rnp.floor(_rnp.log(u) / _rnp.log1p(-p)) + 1, dtype)
 
@@ -237,7 +249,7 @@ def _chosen(key, a, shape, replace, p, axis):
             return _rnp.take(a, randint(key, shape, 0, among), axis)
         places = _rlx.draw_permutation([key], among)[:wanted]
     else:
-        p = _inexact(p)
+        p = _at_least_32_bits(_inexact(p))
         if p.shape != (among,):
             raise ValueError(f"choice: p has shape {p.shape}, it must be ({among},), one probability for each entry")
         if replace:
@@ -251,7 +263,7 @@ def _chosen(key, a, shape, replace, p, axis):
 def choice(key, a, shape=(), replace=True, p=None, axis=0, mode=None):
     """Random entries of a (or of range(a)) along an axis, with probabilities p, with or without replacement.
 
-    The result has `shape` in place of that axis.
+    The result has `shape` in place of that axis. Where no entry has a probability, it is the first one.
     """
     _low_mode(mode, "choice")
     return _chosen(key, _range_or_array(a, "choice"), _dims(shape), replace, p, axis)
@@ -259,7 +271,8 @@ def choice(key, a, shape=(), replace=True, p=None, axis=0, mode=None):
 
 @_op("key", "logits")
 def categorical(key, logits, axis=-1, shape=None, replace=True, mode=None):
-    """Random indices with the given logits along an axis, int32.
+    """Random indices with the given logits along an axis, int32. Where every logit is -inf, so that no index has a
+    probability, the index is 0.
 
     shape: the shape of the result. It ends with the other axes of the logits (or a shape that they broadcast to); the
         axes before are independent draws. Without replacement these draws differ from each other.
@@ -468,7 +481,9 @@ def dirichlet(key, alpha, shape=None, dtype="float32"):
 
 @_op("key", "lam")
 def poisson(key, lam, shape=None, dtype="int32"):
-    """Poisson numbers with rate lam, as integers; -1 if lam is negative or NaN."""
+    """Poisson numbers with rate lam, as integers; -1 if lam is negative, infinite or NaN. A number that the dtype does
+    not hold is its largest one.
+    """
     shape = _shape_of(shape, (lam,), "poisson")
     return _rlx.draw("poisson", [_single(key, "poisson"), _cast(lam, "float32")], shape, dtype)
 
@@ -547,10 +562,10 @@ def double_sided_maxwell(key, loc, scale, shape=(), dtype="float32"):
 def wald(key, mean, shape=None, dtype="float32"):
     """Wald (inverse Gaussian) numbers with the given mean and scale 1."""
     shape, keys, mean = _shape_of(shape, (mean,), "wald"), split(key), _cast(mean, dtype)
-    square = _rnp.square(normal(keys[0], shape, dtype))
-    root = _rnp.sqrt(4 * mean * square + mean * mean * _rnp.square(square))
-    x = mean + mean * mean * square / 2 - mean / 2 * root
-    return _rnp.where(_rnp.less_equal(uniform(keys[1], shape, dtype), mean / (mean + x)), x, mean * mean / x)
+    # The roots of a quadratic equation, whose product is mean^2: the smaller one without cancellation.
+    w = mean * _rnp.square(normal(keys[0], shape, dtype))
+    ratio = 1 + (w + _rnp.sqrt(w) * _rnp.sqrt(4 + w)) / 2
+    return mean * _rnp.where(_rnp.less_equal(uniform(keys[1], shape, dtype), ratio / (1 + ratio)), 1 / ratio, ratio)
 
 
 @_op("key")

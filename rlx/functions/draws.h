@@ -6,6 +6,7 @@
 #include <limits>
 #include <vector>
 
+#include "rlx/functions/floats.h"
 #include "rlx/functions/term.h"
 #include "rlx/ir/build/building.h"
 #include "rlx/ir/build/counting.h"
@@ -67,11 +68,17 @@ inline Term parameter(const Term& key, const Operand& given, DType t) {
   if (given.is_scalar()) return key.at(key.graph().scalar(given.scalar(), t, key.loc()));
   return key.at(building::own_at(key.graph(), given, key.loc())).cast(t);
 }
-/// Uniform numbers in [low, high).
+/// The next number of the dtype above or below x; the largest finite one next to an infinity.
+inline Term next_to(const Term& x, bool up) { return x.at(floats::nextafter(x, x.number(up ? HUGE_VAL : -HUGE_VAL))); }
+/// Uniform numbers in [low, high), and low where high is not above it.
 inline Term between(const Term& key, const Operand& low, const Operand& high, Dims dims, DType t) {
   check_floats(key, "uniform", t);
-  const Term from = parameter(key, low, t), to = parameter(key, high, t);
-  return larger(uniform_from(key, std::move(dims), t, 0, 1) * (to - from) + from, from);
+  const Term from = parameter(key, low, t), to = parameter(key, high, t), span = to - from;
+  const Term u = uniform_from(key, std::move(dims), t, 0, 1);
+  // The span of finite bounds may overflow. The product and the sum may round to `high`.
+  const Term far = compared(CompareKind::Eq, abs(span), HUGE_VAL);
+  const Term drawn = chosen(far, (1.0 - u) * from + u * to, u * chosen(far, 0.0, span) + from);
+  return larger(smaller(drawn, next_to(to, false)), from);
 }
 
 }  // namespace rlx::random::draws

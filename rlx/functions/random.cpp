@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "rlx/functions/draws.h"
+#include "rlx/functions/special.h"
 #include "rlx/ir/build/building.h"
 #include "rlx/ir/ops/random.h"
 
@@ -15,17 +16,24 @@ using namespace draws;
 
 namespace {
 
-// The next float above or below x. It adds a step that rounds to the neighbour: 3/4 of a gap away from 0, 1/2 of a gap
-// towards 0.
-Term next_to(const Term& x, bool up) {
-  const DType t = x.dtype();
-  const double eps = eps_of(t), least = std::ldexp(tiny_of(t), -fraction_of(t));
-  const double largest = (2 - eps) * (t == DType::F16 ? 0x1p15 : t == DType::F64 ? 0x1p1023 : 0x1p127);
-  const Term outward = compared(up ? CompareKind::Gt : CompareKind::Lt, x, 0.0), size = abs(x);
-  const Term infinite = compared(CompareKind::Eq, size, HUGE_VAL), finite = chosen(infinite, 1.0, size);
-  const Term step = chosen(outward, finite * (0.75 * eps), finite * (0.5 * eps));
-  const Term next = chosen(compared(CompareKind::Eq, x, 0.0), up ? least : -least, up ? x + step : x - step);
-  return chosen(infinite, chosen(outward, x, x.number(up ? -largest : largest)), next);
+constexpr double kTailFrom = 3;  // from where on the difference of two erf loses digits
+
+// Normal numbers between bounds with kTailFrom <= from <= to, from uniform numbers u. The probabilities of the tails beyond
+// the bounds, below 1 / 2, keep their digits where those of the other side are near 1.
+Term tail_between(const Term& from, const Term& to, const Term& u) {
+  const auto beyond = [](const Term& x) { return x.at(special::ndtr((-x).value())); };
+  // From here on ndtr is subnormal. There the tail beyond x is exp(-x^2 / 2) / x up to 1 / x^2.
+  const double end = from.dtype() == DType::F64 ? 37 : 12;
+  const Term far = compared(CompareKind::Gt, from, end);
+  const Term near_from = chosen(far, end, from), p = beyond(near_from), q = beyond(larger(to, near_from));
+  const Term near = -from.at(special::ndtri((p - u * (p - q)).value()));
+  const Term first = chosen(far, from, end), width = larger(to - first, 0.0);
+  const auto mass = [&](const Term& d) { return first * d + square(d) * 0.5 + log1p(d / first); };
+  const Term e = -log1p(-u * (1.0 - exp(-mass(width))));
+  const auto root = [&](const Term& y) { return 2.0 * y / (first + first * sqrt(1.0 + 2.0 * y / first / first)); };
+  Term d = root(e);
+  for (int i = 0; i < 2; ++i) d = root(larger(e - log1p(d / first), 0.0));
+  return chosen(far, first + d, near);
 }
 
 }  // namespace
@@ -55,11 +63,28 @@ Expr uniform(Operand key, Operand low, Operand high, Dims dims, DType dtype) {
 Expr truncated_normal(Operand key, Operand lower, Operand upper, Dims dims, DType dtype) {
   const Term k = key_of(key, "truncated_normal");
   check_floats(k, "truncated_normal", dtype);
-  const Term from = parameter(k, lower, dtype), to = parameter(k, upper, dtype);
+  const DType t = dtype == DType::F64 ? dtype : DType::F32;
+  const Term from = parameter(k, lower, dtype), to = parameter(k, upper, dtype), low = from.cast(t), high = to.cast(t);
   const auto erf = [](const Term& x) { return (x * (1 / std::numbers::sqrt2))(ActivationKind::Erf); };
-  const Term u = between(k, erf(from), erf(to), std::move(dims), dtype);
-  const Term drawn = u(ActivationKind::Erfinv) * std::numbers::sqrt2;
-  return smaller(larger(drawn, next_to(from, true)), next_to(to, false));
+  const Term u = between(k, erf(low), erf(high), dims, t);
+  const Term middle = u(ActivationKind::Erfinv) * std::numbers::sqrt2;
+  const Term above = compared(CompareKind::Ge, low, kTailFrom), below = compared(CompareKind::Le, high, -kTailFrom);
+  const Term tail = either(above, below);
+  Graph& g = k.graph();
+  const Expr any = g.gt(g.reduce_max(g.cast(tail, DType::I32)), 0);
+  const SourceLoc loc = k.loc();
+  const Expr drawn = g.cond(
+      any, ExprList{middle, k, low, high, tail, below},
+      [&](Graph&, const ExprList& in) {
+        const Term x(in[0], loc), l(in[2], loc), h(in[3], loc), in_tail(in[4], loc), minus(in[5], loc);
+        const Term first = chosen(in_tail, chosen(minus, -h, l), kTailFrom);
+        const Term last = chosen(in_tail, chosen(minus, -l, h), kTailFrom + 1);
+        const Term far = tail_between(first, last, uniform_from(Term(in[1], loc), dims, t, 0, 1));
+        return ExprList{chosen(in_tail, chosen(minus, -far, far), x)};
+      },
+      [](Graph&, const ExprList& in) { return ExprList{in[0]}; })[0];
+  const Term inside = smaller(larger(k.at(drawn).cast(dtype), next_to(from, true)), next_to(to, false));
+  return larger(inside, from);  // bounds without a number between them
 }
 Expr rademacher(Operand key, Dims dims, DType dtype) {
   const Term k = key_of(key, "rademacher");

@@ -141,7 +141,8 @@ Expr gamma(Operand key, Operand a, Dims dims, DType dtype) {
 Expr beta(Operand key, Operand a, Operand b, Dims dims, DType dtype) {
   const std::vector<Term> keys = split(key_of(key, "beta"), 2);
   const Term x = log_gamma_at(keys[0], a, dims, dtype, "beta"), y = log_gamma_at(keys[1], b, dims, dtype, "beta");
-  const Term top = larger(x, y), p = exp(x - top), q = exp(y - top);
+  const Term top = larger(x, y), none = compared(CompareKind::Eq, top, -HUGE_VAL);  // both numbers underflow
+  const Term p = chosen(none, 0.5, exp(x - top)), q = chosen(none, 0.5, exp(y - top));
   return (p / (p + q)).cast(dtype);
 }
 Expr dirichlet(Operand key, Operand alpha, Dims dims, DType dtype) {
@@ -165,7 +166,10 @@ Expr student_t(Operand key, Operand df, Dims dims, DType dtype) {
   check_floats(k, "student_t", dtype);
   const std::vector<Term> keys = split(k, 2);
   const Term half = over(k, df, dims, f64_or_f32(dtype)) * 0.5;
-  return (normal(keys[0], dims, half.dtype()) * sqrt(half) * exp(log_gamma_of(keys[1], half) * -0.5)).cast(dtype);
+  const Term z = normal(keys[0], dims, half.dtype()), endless = compared(CompareKind::Eq, half, HUGE_VAL);
+  const Term own = chosen(endless, 1.0, half);  // without an end of freedom it is the normal distribution
+  const Term drawn = z * sqrt(own) * exp(log_gamma_of(keys[1], own) * -0.5);
+  return chosen(endless, z, drawn).cast(dtype);
 }
 Expr ball(Operand key, std::int64_t d, double p, Dims dims, DType dtype) {
   const Term k = key_of(key, "ball");
@@ -187,10 +191,10 @@ Expr ball(Operand key, std::int64_t d, double p, Dims dims, DType dtype) {
   all.push_back(Dim(d));
   const Term log_size = log_gamma_of(keys[0], spread(k.at(k.graph().scalar(1 / p, t, k.loc())), all)) * (1 / p);
   const Term minus = compared(CompareKind::Lt, uniform_from(keys[1], all, DType::F32, 0, 1), 0.5);
-  const Term size = exp(log_size), x = chosen(minus, -size, size);
   const Term e = -log1p(-uniform_from(keys[2], dims, t, 0, 1));
   const Term total = k.at(k.graph().unsqueeze(sum(exp(log_size * p), {-1}) + e, -1));
-  return (x / functions::pow(total, 1 / p)).cast(dtype);
+  const Term size = exp(log_size - log(total) * (1 / p));  // the powers may overflow
+  return chosen(minus, -size, size).cast(dtype);
 }
 
 Expr poisson(Operand key, Operand rate, Dims dims, DType dtype) {
