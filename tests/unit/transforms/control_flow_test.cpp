@@ -157,6 +157,29 @@ TEST_CASE("a branch and its select: values, jvp, vjp, second order, vmap") {
   expect_equivalent(branches(false), branches(true), values, {"x", "y"}, "x");
 }
 
+// sqrt(x) w for x > 0, else x; neither the root of an example that does not take it nor its slope by w is finite.
+TEST_CASE("the gradient of a batch of branches has nothing of a branch that an example does not take") {
+  Graph g;
+  const Expr x = g.input("x", f64({})), w = g.input("w", f64({}));
+  g.set_outputs({g.cond(
+      g.gt(x, 0.0), ExprList{x, w}, [](Graph& b, const ExprList& in) { return ExprList{b.sqrt(in[0]) * in[1]}; },
+      [](Graph&, const ExprList& in) { return ExprList{in[0] * 1.0}; })[0]});
+  const auto gradients = [&](const std::vector<double>& xs) {
+    Graph batched = vmap(g, {{"x", 0}}, static_cast<std::int64_t>(xs.size())).graph;
+    const GradResult r = grad(batched, {"x", "w"});
+    const Tensor at = doubles({static_cast<std::int64_t>(xs.size())}, xs), ones = Tensor::zeros(at.shape());
+    Tensor seed = ones;
+    for (std::int64_t i = 0; i < seed.num_elements(); ++i) seed.set(i, 1);
+    return evaluate(r.graph, {{"x", at}, {"w", Tensor::scalar(DType::F64, 3)}, {r.added_inputs[0], seed}});
+  };
+  std::vector<Tensor> got = gradients({-1, 0, 4, 0.25});
+  expect_close(got[0], {1, 1, 0.75, 3}, 1e-15);
+  expect_close(got[1], {2.5}, 1e-15);
+  got = gradients({-1, 0});
+  expect_close(got[0], {1, 1}, 0);
+  expect_close(got[1], {0}, 0);
+}
+
 // x' = x + a sin(x) while sum(x) < limit, at most `bound` iterations, with a row of ys each.
 Graph looped(bool written_out, std::int64_t bound) {
   Graph g;
