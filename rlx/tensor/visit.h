@@ -16,6 +16,28 @@
 
 namespace rlx {
 
+/// The float nearest to v, and the neighbour towards v with an odd significand where v lies between two floats. Rounded
+/// to a format of at most 22 bits, it gives what v gives.
+template <class From>
+float float_rounded_to_odd(From v) {
+  if constexpr (std::is_integral_v<From> && sizeof(From) == 8) {
+    // Of more than 53 bits the last 11 become one bit that says whether any is set.
+    constexpr From kLast = 0x7ff;
+    bool wide = v > (From{1} << 53);
+    if constexpr (std::is_signed_v<From>) wide = wide || v < -(From{1} << 53);
+    if (wide && (v & kLast) != 0) v = static_cast<From>((v & ~kLast) | (kLast + 1));
+  }
+  const double d = static_cast<double>(v);
+  float f = static_cast<float>(d);
+  if (std::isfinite(f) && static_cast<double>(f) != d) {
+    std::uint32_t u = std::bit_cast<std::uint32_t>(f);
+    const bool away = std::fabs(static_cast<double>(f)) > std::fabs(d);
+    if ((u & 1u) == 0) u = away ? u - 1 : u + 1;  // the odd neighbour toward d
+    f = std::bit_cast<float>(u);
+  }
+  return f;
+}
+
 /// A double, integer or complex converted to T by the rules of `Tensor::cast`.
 template <class To, class From>
 To convert_element(From v) {
@@ -42,16 +64,7 @@ To convert_element(From v) {
     if (v >= high) return std::numeric_limits<To>::max();
     return static_cast<To>(v);
   } else if constexpr (std::is_same_v<To, BF16> || std::is_same_v<To, F16>) {
-    // Converts through float without double rounding: it rounds to odd first.
-    double d = static_cast<double>(v);
-    float f = static_cast<float>(d);
-    if (std::isfinite(f) && static_cast<double>(f) != d) {
-      std::uint32_t u = std::bit_cast<std::uint32_t>(f);
-      bool away = std::fabs(static_cast<double>(f)) > std::fabs(d);
-      if ((u & 1u) == 0) u = away ? u - 1 : u + 1;  // the odd neighbour toward d
-      f = std::bit_cast<float>(u);
-    }
-    return To(f);
+    return To(float_rounded_to_odd(v));
   } else {
     return static_cast<To>(v);
   }
@@ -119,6 +132,12 @@ void store_element(std::byte* data, DType t, std::int64_t i, V v) {
       return static_cast<std::uint8_t>(static_cast<int>(std::isnan(d) ? 0 : d < low ? low : d > high ? high : d) & 15);
     }
   };
+  auto narrow_float = [](const auto& x) {
+    if constexpr (std::is_same_v<V, std::complex<double>>)
+      return float_rounded_to_odd(x.real());
+    else
+      return float_rounded_to_odd(x);
+  };
   switch (t) {
     case DType::Bool: write(static_cast<std::uint8_t>(convert_element<bool>(v))); break;
     case DType::I8: write(convert_element<std::int8_t>(v)); break;
@@ -135,11 +154,11 @@ void store_element(std::byte* data, DType t, std::int64_t i, V v) {
     case DType::F64: write(convert_element<double>(v)); break;
     case DType::C64: write(convert_element<std::complex<float>>(v)); break;
     case DType::C128: write(convert_element<std::complex<double>>(v)); break;
-    case DType::F8E4M3: write(float_to_f8e4m3_bits(convert_element<float>(v))); break;
-    case DType::F8E5M2: write(float_to_f8e5m2_bits(convert_element<float>(v))); break;
+    case DType::F8E4M3: write(float_to_f8e4m3_bits(narrow_float(v))); break;
+    case DType::F8E5M2: write(float_to_f8e5m2_bits(narrow_float(v))); break;
     case DType::I4: nibble(narrow(-8, 7)); break;
     case DType::U4: nibble(narrow(0, 15)); break;
-    case DType::F4E2M1: nibble(float_to_f4e2m1_bits(convert_element<float>(v))); break;
+    case DType::F4E2M1: nibble(float_to_f4e2m1_bits(narrow_float(v))); break;
   }
 }
 

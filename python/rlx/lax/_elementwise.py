@@ -34,14 +34,8 @@ def rsqrt(x):
 
 @op("x", "y")
 def div(x, y):
-    """x / y; integers are divided with rounding towards zero."""
-    x, y = _rlx.value(x), _rlx.value(y)
-    if _rlx.result_type(x, y)[0].kind not in "iu":
-        return rnp.divide(x, y)
-    quotient = rnp.floor_divide(x, y)
-    inexactly = rnp.not_equal(rnp.multiply(quotient, y), x)
-    opposite = rnp.not_equal(rnp.less(x, 0), rnp.less(y, 0))
-    return rnp.where(rnp.logical_and(inexactly, opposite), quotient + 1, quotient)
+    """x / y; integers are divided with rounding towards zero, and by 0 give 0."""
+    return node("div", *typed(x, y)) if _rlx.result_type(x, y)[0].kind in "iu" else rnp.divide(x, y)
 
 
 @op("x")
@@ -65,11 +59,18 @@ def round(x, rounding_method=RoundingMethod.AWAY_FROM_ZERO):
 
 @op("min", "x", "max")
 def clamp(min, x, max):
-    """x clamped to [min, max]. Derivatives are 0 where x is outside or equal to a bound."""
+    """min(max(x, low), high) with the bounds low and high; high where low is above it. NaN if an operand is NaN.
+    The derivative by x is 0 where x is outside or equal to a bound.
+    """
     x = _rlx.value(x)
     inside = rnp.logical_and(rnp.less(min, x), rnp.less(x, max))
     x = rnp.where(inside, x, node("stop_gradient", x))
-    return rnp.where(rnp.greater(x, max), max, rnp.where(rnp.less(x, min), min, x))
+    out = rnp.where(rnp.less(x, min), min, x)
+    out = rnp.where(rnp.greater(out, max), max, out)
+    for bound in (min, max):
+        if _rlx.value(bound).dtype.kind == "f" and not (type(bound) is float and bound == bound):
+            out = rnp.where(rnp.isnan(bound), bound, out)
+    return out
 
 
 @op("pred", "on_true", "on_false")

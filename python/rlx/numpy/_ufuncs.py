@@ -410,14 +410,32 @@ def floor_divide(x, y):
 
 
 def _floor_quotient(x, y):
-    """Uses the exact remainder, because x / y can round up to an integer that is too large."""
-    quotient = node("div", x, y)
-    exact = node("div", node("sub", x, fmod(x, y)), y)  # an integer up to rounding
+    """The floor of x / y from exact remainders, because x / y can round up to an integer that is too large."""
+    narrow = x.dtype
+    if narrow.itemsize < 4:
+        x, y = cast(x, "float32"), cast(y, "float32")  # then the result is rounded once
+    plain = node("div", x, y)
+    size, unit = node("abs", x), node("abs", y)
+    digits = 53 if x.dtype.itemsize == 8 else 24
+
+    def whole(rest, unit):
+        """rest / unit rounded down, exactly if it is below 2^(digits - 2), and the remainder."""
+        left = fmod(rest, unit)
+        return node("round", node("div", node("sub", rest, left), unit)), left
+
+    if narrow.itemsize < 4:
+        quotient, left = whole(size, unit)  # what float32 cannot hold exactly rounds alike
+    else:  # in two digits of base 2^half
+        base = float(2 ** (digits // 2))
+        high, rest = whole(size, node("mul", unit, base))
+        low, left = whole(rest, unit)
+        quotient = node("add", node("mul", high, base), low)
     differ = node("ne", node("lt", x, 0), node("lt", y, 0))
-    below = node("bit_and", differ, node("ne", fmod(x, y), 0))
-    out = node("round", node("sub", exact, cast(below, x.dtype)))
-    out = node("where", node("eq", out, 0), copysign(node("mul", out, 0), quotient), out)
-    return node("where", node("eq", y, 0), quotient, out)
+    below = node("bit_and", differ, node("ne", left, 0))
+    out = node("add", quotient, cast(below, x.dtype))
+    out = node("where", node("ge", node("abs", plain), float(2**digits)), node("abs", plain), out)
+    out = copysign(out, plain)
+    return cast(node("where", node("bit_or", node("eq", y, 0), node("ne", plain, plain)), plain, out), narrow)
 
 
 @op("x", "y")

@@ -248,6 +248,17 @@ TEST_CASE("clamp, iota, dim_size, stop_gradient") {
   CHECK(one(ops::StopGradient{}, {x}).identical(x));
 }
 
+TEST_CASE("cast rounds once to narrow floats") {
+  const auto of = [](std::int64_t v, DType from, DType to) { return Tensor::scalar_i64(from, v).cast(to).at(0); };
+  const std::int64_t tie = (1LL << 62) + (1LL << 54);  // halfway between two numbers of bf16
+  CHECK(of(tie, DType::I64, DType::BF16) == 0x1p62);
+  CHECK(of(tie + 1, DType::I64, DType::BF16) == 0x1p62 + 0x1p55);
+  CHECK(of(-tie - 1, DType::I64, DType::BF16) == -0x1p62 - 0x1p55);
+  CHECK(of(static_cast<std::int64_t>((1ULL << 63) + (1ULL << 55) + 1), DType::U64, DType::BF16) == 0x1p63 + 0x1p56);
+  CHECK(Tensor::scalar(DType::F64, 17 + 0x1p-40).cast(DType::F8E4M3).at(0) == 18);
+  CHECK(Tensor::scalar(DType::F64, 17.0).cast(DType::F8E4M3).at(0) == 16);
+}
+
 TEST_CASE("cast rounds, saturates and wraps") {
   const Tensor x = doubles({5}, {2.9, -2.9, 1e20, NAN, -kInf});
   CHECK(ints(one(ops::Cast{DType::I32}, {x})) == Ints{2, -2, INT32_MAX, 0, INT32_MIN});
