@@ -439,10 +439,13 @@ Tensor tensor_from(nb::handle h, const char* what, bool share, std::optional<DTy
       if (t == DType::U8) refuse_no_numbers(h);  // dates
       if (!t) {
         const std::string format = v.format ? v.format : "";
+        if (format[0] == '>' && format.size() < 4) {  // numbers in the other byte order
+          const nb::object x = nb::module_::import_("numpy").attr("asarray")(h);
+          return tensor_from(x.attr("astype")(x.attr("dtype").attr("newbyteorder")("=")), what, share, dtype);
+        }
         raise(ErrorCode::DTypeMismatch, concat_text(what, ": an array with elements of format '", format, "'"),
-              format == "O"      ? "rlx has no object arrays; give the numbers a dtype: numpy.asarray(x, numpy.float32)"
-              : format[0] == '>' ? "its bytes are in the other byte order: x.astype(x.dtype.newbyteorder('='))"
-                                 : "cast it to a dtype of rlx.dtypes");
+              format == "O" ? "rlx has no object arrays; give the numbers a dtype: numpy.asarray(x, numpy.float32)"
+                            : "cast it to a dtype of rlx.dtypes");
       }
       if (share && b->hold.dense() && aligned(v.buf, *t)) {
         if (v.len == 0) return as(Tensor::zeros(shape_of(dims_of(v), *t)));

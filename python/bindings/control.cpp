@@ -1,5 +1,8 @@
 // Branches, loops, checkpoints and functions with custom derivatives. Python functions build their bodies.
+#include <array>
+
 #include "python/bindings/tracing.h"
+#include "rlx/ir/build/body_scope.h"
 #include "rlx/ir/builder.h"
 
 namespace rlx::python {
@@ -30,6 +33,90 @@ BodyFn body_of(nb::handle fn, SourceLoc loc, bool closed = false) {
         body, [&] { return values_in(body, fn(value_list(operands, loc)), loc); }, closed);
   };
 }
+
+struct Rules {
+  nb::handle body, forward, backward, jvp;
+};
+
+ExprList slice(const ExprList& xs, std::size_t from, std::size_t to) {
+  ExprList out;
+  for (std::size_t i = from; i < to; ++i) out.push_back(xs[i]);
+  return out;
+}
+void append(ExprList& to, const ExprList& more) {
+  for (const Expr& e : more) to.push_back(e);
+}
+std::size_t inexact_among(const ExprList& xs) {
+  std::size_t count = 0;
+  for (const Expr& e : xs) count += is_inexact(e.dtype()) ? 1 : 0;
+  return count;
+}
+
+// The values of the graph that a function with custom derivatives and its rules use without being given them. They are
+// the last operands and the last residuals; they have no derivative.
+struct ClosedOver {
+  ExprList values{};
+  std::size_t results = 0, residuals = 0;
+
+  // The operands with these values, whose derivative is an error that names the function.
+  ExprList operands(const ExprList& own, const std::string& name, SourceLoc loc) const {
+    ExprList out = own;
+    if (values.empty()) return out;
+    const nb::object mark = nb::module_::import_("rlx._closed_over").attr("closed_over");
+    for (const Expr& e : values) {
+      const nb::list one = value_list(std::array{e}, loc);
+      out.push_back(is_inexact(e.dtype()) ? operand_from(current(), mark(one[0], name), loc) : e);
+    }
+    return out;
+  }
+
+  // Calls a rule on its values; `inputs` stand for the values around it. New ones are noted.
+  ExprList call(Graph& body, nb::handle rule, const ExprList& xs, const ExprList& inputs, SourceLoc loc) {
+    for (std::size_t k = 0; k < inputs.size(); ++k) BodyScope::stand_for(body, values[k], inputs[k]);
+    ExprList out = drawn(
+        body, [&] { return values_in(body, rule(value_list(xs, loc)), loc); }, true);
+    // Derivative rules see the operands alone, so each body holds its own constants.
+    for (const Expr& e : BodyScope::captured_by(body)) values.push_back(e);
+    return out;
+  }
+
+  CustomFn of(const Rules& rules, std::size_t own, const std::string& name, SourceLoc loc) {
+    CustomFn fn;
+    const std::size_t count = values.size();
+    fn.body = [=, this](Graph& body, const ExprList& xs) {
+      ExprList out = call(body, rules.body, slice(xs, 0, own), slice(xs, own, xs.size()), loc);
+      results = out.size();
+      return out;
+    };
+    if (!rules.forward.is_none())
+      fn.forward = [=, this](Graph& body, const ExprList& xs) {
+        const ExprList inputs = slice(xs, own, xs.size());
+        ExprList out = call(body, rules.forward, slice(xs, 0, own), inputs, loc);
+        residuals = out.size() - results;
+        append(out, inputs);
+        return out;
+      };
+    if (!rules.backward.is_none())
+      fn.backward = [=, this](Graph& body, const ExprList& xs) {
+        const ExprList inputs = slice(xs, residuals, residuals + count);
+        ExprList given = slice(xs, 0, residuals);
+        append(given, slice(xs, residuals + count, xs.size()));
+        ExprList out = call(body, rules.backward, given, inputs, loc);
+        for (const Expr& e : inputs)
+          if (is_inexact(e.dtype()))
+            out.push_back(body.expand(body.constant(Tensor::scalar(e.dtype(), 0.0)), e.shape().dims()));
+        return out;
+      };
+    if (!rules.jvp.is_none())
+      fn.jvp = [=, this](Graph& body, const ExprList& xs) {
+        ExprList given = slice(xs, 0, own);
+        append(given, slice(xs, own + count, own + count + inexact_among(given)));
+        return call(body, rules.jvp, given, slice(xs, own, own + count), loc);
+      };
+    fn.name = name;
+    return fn;
+  }
+};
 
 nb::tuple results(const ExprList& values, SourceLoc loc) { return nb::tuple(value_list(values, loc)); }
 
@@ -104,14 +191,19 @@ void bind_control(nb::module_& m) {
          const std::string& name) {
         const SourceLoc loc = user_line();
         Graph& g = current();
-        CustomFn fn;
-        // Derivative rules see the operands alone, so each body holds its own constants.
-        fn.body = body_of(body, loc, true);
-        if (!forward.is_none()) fn.forward = body_of(forward, loc, true);
-        if (!backward.is_none()) fn.backward = body_of(backward, loc, true);
-        if (!jvp.is_none()) fn.jvp = body_of(jvp, loc, true);
-        fn.name = name;
-        return results(g.custom_fn(values_in(g, operands, loc), fn, loc), loc);
+        const ExprList own = values_in(g, operands, loc);
+        // Values around the function that it uses become operands too. Which ones, each try finds out for one body.
+        ClosedOver around;
+        while (true) {
+          const std::size_t before = around.values.size();
+          try {
+            return results(g.custom_fn(around.operands(own, name, loc),
+                                       around.of({body, forward, backward, jvp}, own.size(), name, loc), loc),
+                           loc);
+          } catch (const Error&) {
+            if (around.values.size() == before) throw;
+          }
+        }
       },
       nb::arg("operands"), nb::arg("body"), nb::arg("forward").none(), nb::arg("backward").none(),
       nb::arg("jvp").none(), nb::arg("name"));

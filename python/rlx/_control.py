@@ -8,7 +8,7 @@ from ._jit import cached_live, live
 from ._nodes import counted, extent_value, filled, plain_int
 from ._names import renamed_arguments
 from ._op import refuse_traced
-from ._transforms import _as_dtype, _is_inexact, _name
+from ._transforms import _as_dtype, _is_inexact, _name, vmap
 
 
 def _run_eagerly(key, functions, make, *args):
@@ -287,26 +287,65 @@ def fori_loop(lower, upper, body_fun, init):
     return while_loop(go, step, (_as_dtype(low, dtype), _as_dtype(high, dtype), init))[2]
 
 
-def map(f, xs):
-    """f of every row of xs, one after the other, stacked. vmap computes all rows together."""
+def map(f, xs, *, batch_size=None):
+    """f of every row of xs, one after the other, stacked. vmap computes all rows together. batch_size: so many rows
+    are computed together.
+    """
+    batch_size = plain_int(batch_size)
+    if batch_size is not None and (not isinstance(batch_size, int) or batch_size < 1):
+        raise ValueError(f"map: batch_size must be a positive integer, got {batch_size!r}")
     if not _rlx.tracing():
-        return _run_eagerly("map", (f,), lambda: lambda xs: map(f, xs), xs)
+        return _run_eagerly(("map", batch_size), (f,), lambda: lambda x: map(f, x, batch_size=batch_size), xs)
+    if batch_size is None:
+        return scan(_mapped(f), (), xs)[1]
+    leaves, treedef = tree.flatten(xs)
+    values = [_rlx.value(x) for x in leaves]
+    if not values or any(v.ndim == 0 for v in values):
+        raise TypeError("map: xs needs arrays with rows")
+    whole = values[0].shape[0] // batch_size * batch_size
+    parts, rows = [], vmap(f)
+    if whole:
+        head = [_rlx.reshape([v[:whole]], (whole // batch_size, batch_size, *v.shape[1:])) for v in values]
+        out = scan(_mapped(rows), (), treedef.unflatten(head))[1]
+        parts.append(tree.map(lambda y: _rlx.reshape([y], (whole, *y.shape[2:])), out))
+    if whole < values[0].shape[0] or not whole:
+        parts.append(rows(treedef.unflatten([v[whole:] for v in values])))
+    return tree.map(lambda *ys: _rlx.add_node("concat", ys, {"axis": 0}), *parts) if len(parts) > 1 else parts[0]
 
+
+def _mapped(f):
     def step(carry, x):
         return carry, f(x)
 
     step.__name__ = _name(f)
-    return scan(step, (), xs)[1]
+    return step
 
 
-def checkpoint(fun=None, *, keep_dots=False, static_argnums=(), prevent_cse=True):
+class checkpoint_policies:
+    """What reverse mode stores of a function in rlx.checkpoint, by the names of JAX."""
+
+    nothing_saveable = "nothing_saveable"
+    everything_saveable = "everything_saveable"
+    dots_saveable = checkpoint_dots = "dots_saveable"
+    known = (None, nothing_saveable, everything_saveable, dots_saveable)
+
+
+def checkpoint(fun=None, *, keep_dots=False, policy=None, static_argnums=(), prevent_cse=True):
     """fun with rematerialization: reverse mode stores only its arguments and recomputes the rest. keep_dots: it also
-    stores the results of matmuls. static_argnums: arguments that stay Python values. prevent_cse has no effect:
-    recomputed values are never merged with the original ones.
+    stores the results of matmuls. policy: one of rlx.checkpoint_policies instead. static_argnums: arguments that stay
+    Python values. prevent_cse has no effect: recomputed values are never merged with the original ones.
     """
     static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
+    if policy not in checkpoint_policies.known:
+        raise ValueError(
+            f"checkpoint: policy {getattr(policy, '__name__', policy)!r}; rlx.checkpoint_policies has "
+            "nothing_saveable, everything_saveable and dots_saveable"
+        )
     if fun is None:
-        return functools.partial(checkpoint, keep_dots=keep_dots, static_argnums=static)
+        return functools.partial(checkpoint, keep_dots=keep_dots, policy=policy, static_argnums=static)
+    if policy == checkpoint_policies.everything_saveable:
+        return functools.wraps(fun)(lambda *args, **kwargs: fun(*args, **kwargs))
+    keep_dots = keep_dots or policy == checkpoint_policies.dots_saveable
 
     @functools.wraps(fun)
     def wrapped(*args, **kwargs):
@@ -341,8 +380,10 @@ class _Ruled:
     _most = 2
     _captured = ()  # attributes that a program depends on
 
-    def __init__(self, fun, nondiff_argnums):
+    def __init__(self, fun, nondiff_argnums, nondiff_argnames=()):
         nondiff = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
+        if nondiff_argnames:
+            nondiff = tuple(sorted({*nondiff, *self._places(fun, nondiff_argnames)}))
         if not all(isinstance(n, int) for n in nondiff):
             raise TypeError(
                 f"{type(self).__name__}: nondiff_argnums must be positions of arguments, got {nondiff_argnums!r}"
@@ -353,6 +394,15 @@ class _Ruled:
         eager = lambda *args: self._traced(*args)  # noqa: E731
         eager.__name__ = _name(fun)
         self._eager = live(eager, static_argnums=nondiff)
+
+    def _places(self, fun, names):
+        import inspect
+
+        names, known = (names,) if isinstance(names, str) else names, list(inspect.signature(fun).parameters)
+        for name in names:
+            if name not in known:
+                raise ValueError(f"{type(self).__name__}: {_name(fun)} has no argument {name!r}; it has {known}")
+        return [known.index(name) for name in names]
 
     def _call(self, args):
         if not _rlx.tracing():
@@ -401,6 +451,17 @@ class _Ruled:
             self.depth.now -= 1
 
 
+def _cotangent_leaves(ct, part):
+    """The leaves of a tree of cotangents, which may have None for a subtree of its argument."""
+    if ct is None:
+        return [None] * tree.structure(part).num_leaves
+    cts, ct_treedef = tree.flatten(ct, is_leaf=lambda x: x is not ct)
+    parts, treedef = tree.flatten(part, is_leaf=lambda x: x is not part)
+    if ct_treedef != treedef or treedef.num_leaves == 1 and parts[0] is part:
+        return tree.leaves(ct)
+    return [leaf for c, p in zip(cts, parts) for leaf in _cotangent_leaves(c, p)]
+
+
 class custom_vjp(_Ruled):
     """A function with a custom reverse rule.
 
@@ -409,14 +470,15 @@ class custom_vjp(_Ruled):
         f.defvjp(forward, backward)     # forward(x, y) -> (result, residuals); backward(residuals, ct) -> (ct_x, ct_y)
 
     nondiff_argnums: arguments that are Python values. forward gets them in their places, backward gets them first.
+    nondiff_argnames names them.
 
     Rules may call f. The first and second derivatives use the rules; higher derivatives differentiate through f itself.
     """
 
     _captured = ("fun", "forward", "backward")
 
-    def __init__(self, fun, nondiff_argnums=()):
-        super().__init__(fun, nondiff_argnums)
+    def __init__(self, fun, nondiff_argnums=(), nondiff_argnames=()):
+        super().__init__(fun, nondiff_argnums, nondiff_argnames)
         self.forward = self.backward = None
 
     def defvjp(self, forward, backward):
@@ -476,7 +538,7 @@ class custom_vjp(_Ruled):
             out = []
             for ct, part in zip(result, treedef.unflatten(values)):
                 part_leaves = tree.leaves(part)
-                ct_leaves = [None] * len(part_leaves) if ct is None else tree.leaves(ct)
+                ct_leaves = _cotangent_leaves(ct, part)
                 if len(ct_leaves) != len(part_leaves):
                     raise TypeError(
                         f"custom_vjp {name}: a cotangent has {len(ct_leaves)} leaves, its argument {len(part_leaves)}"
@@ -506,12 +568,13 @@ class custom_jvp(_Ruled):
 
     Reverse mode transposes the rule, which must be linear in the tangents. The rule may call f, as with custom_vjp.
     nondiff_argnums: arguments that are Python values. The rule gets them first: rule(mode, primals, tangents).
+    nondiff_argnames names them.
     """
 
     _captured = ("fun", "rule")
 
-    def __init__(self, fun, nondiff_argnums=()):
-        super().__init__(fun, nondiff_argnums)
+    def __init__(self, fun, nondiff_argnums=(), nondiff_argnames=()):
+        super().__init__(fun, nondiff_argnums, nondiff_argnames)
         self.rule = None
 
     def defjvp(self, rule):

@@ -5,7 +5,7 @@ Outside of a trace they run at once, compiled and cached. Inside a trace they be
 
 from . import _rlx, tree
 from ._jit import ShapeDtype, cached_live, live, recorded
-from ._nodes import diagonal_ones, filled, node, plain_int
+from ._nodes import counted, diagonal_ones, filled, node, plain_int
 
 
 def _name(fun):
@@ -70,16 +70,22 @@ def _scalar(value, kind, fun):
         )
 
 
-def value_and_grad(fun, argnums=0, has_aux=False):
+def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
     """A function that returns (the value of fun, its gradient with respect to the arguments `argnums`).
 
     has_aux: fun returns (value, aux), and the result is ((value, aux), gradient).
+    holomorphic: fun is a holomorphic function of complex numbers, and the gradient is its complex derivative.
+    allow_int: integer arguments are taken; their gradient is 0.
     """
     if isinstance(fun, _rlx.Graph):
         return fun.value_and_grad(argnums)
     if not callable(fun):
         raise TypeError(f"value_and_grad takes a function, got an object of type {type(fun).__name__}")
     argnums = _fixed(argnums)
+    if holomorphic or allow_int:
+        from ._gradients import gradient_of
+
+        return _transform(fun, gradient_of(fun, argnums, has_aux, holomorphic, allow_int), "value_and_grad")
 
     def inner(*args, **kwargs):
         nums = _argnums(argnums, args, "grad", fun)
@@ -117,15 +123,15 @@ def value_and_grad(fun, argnums=0, has_aux=False):
     return _transform(fun, inner, "value_and_grad")
 
 
-def grad(fun, argnums=0, has_aux=False):
+def grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
     """The gradient of fun, which returns a scalar, with respect to the arguments `argnums`; with has_aux (gradient,
-    aux).
+    aux). holomorphic and allow_int are those of value_and_grad.
     """
     if isinstance(fun, _rlx.Graph):
         return fun.grad(argnums)
     if not callable(fun):
         raise TypeError(f"grad takes a function, got an object of type {type(fun).__name__}")
-    both = value_and_grad(fun, argnums, has_aux)
+    both = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int)
 
     def inner(*args, **kwargs):
         value, grads = both(*args, **kwargs)
@@ -241,36 +247,45 @@ def _jvp_inner(fun, primals, tangents, name=None):
     def flat(xs):
         nonlocal out_treedef
         outs, out_treedef = tree.flatten(fun(*treedef.unflatten(xs)))
-        return outs
+        return outs or [_rlx.value(0.0)]  # a graph needs a result
 
     outs, tangents_out = _rlx.fn_jvp(values, flat, wrt, ts)
-    return out_treedef.unflatten(outs), out_treedef.unflatten(tangents_out)
+    n = out_treedef.num_leaves
+    return out_treedef.unflatten(outs[:n]), out_treedef.unflatten(tangents_out[:n])
 
 
-def jvp(fun, primals, tangents):
+def jvp(fun, primals, tangents, has_aux=False):
     """(fun(*primals), the derivative in the direction `tangents`). Both arguments are tuples like the arguments of
-    fun.
+    fun. has_aux: fun returns (result, aux), and aux is the third result.
     """
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
         raise TypeError("jvp takes a tuple of primals and a tuple of tangents: jvp(f, (x,), (v,))")
+    if has_aux:
+        (outs, aux), (moved, _) = jvp(fun, primals, tangents)
+        return outs, moved, aux
     if _rlx.tracing():
         return _jvp_inner(fun, tuple(primals), tuple(tangents))
     run = cached_live("jvp", (fun,), lambda: lambda p, t: _jvp_inner(fun, p, t))
     return run(tuple(primals), tuple(tangents))
 
 
-def linearize(fun, *primals):
-    """(fun(*primals), f_jvp): f_jvp of tangents is the derivative at the primals, which is linear in the tangents."""
+def linearize(fun, *primals, has_aux=False):
+    """(fun(*primals), f_jvp): f_jvp of tangents is the derivative at the primals, which is linear in the tangents.
+    has_aux: fun returns (result, aux), and aux is the third result.
+    """
 
     if _rlx.tracing():
-        return fun(*primals), lambda *tangents: jvp(fun, primals, tangents)[1]
+        outs = fun(*primals)
+        push = lambda *tangents: jvp(fun, primals, tangents, has_aux)[1]  # noqa: E731
+        return (outs[0], push, outs[1]) if has_aux else (outs, push)
     outs, record = recorded(fun, primals)
     forward = record.derive(_forward, _name(fun))
 
     def push(*tangents):
-        return forward(primals, tangents)
+        moved = forward(primals, tangents)
+        return moved[0] if has_aux else moved
 
-    return outs, push
+    return (outs[0], push, outs[1]) if has_aux else (outs, push)
 
 
 def hvp(fun, primals, tangents):
@@ -308,13 +323,15 @@ def _axes_last(x, count):
     return node("transpose", x, perm=[*range(count, x.ndim), *range(count)])
 
 
-def _jacobian(fun, argnums, forward, has_aux):
+def _jacobian(fun, argnums, forward, has_aux, holomorphic):
     kind = "jacfwd" if forward else "jacrev"
     argnums = _fixed(argnums)
 
     def inner(*args, **kwargs):
         nums = _argnums(argnums, args, kind, fun)
         values, treedef = _float_leaves([args[n] for n in nums], kind, fun)
+        if holomorphic and any(v.dtype.kind != "c" for v in values):
+            raise TypeError(f"{kind} of {_name(fun)}: holomorphic=True needs complex arguments")
         out_treedef, aux, shapes = None, None, []
 
         def flat(leaves):
@@ -360,21 +377,21 @@ def _jacobian(fun, argnums, forward, has_aux):
     return _transform(fun, inner, kind)
 
 
-def jacfwd(fun, argnums=0, has_aux=False):
+def jacfwd(fun, argnums=0, has_aux=False, holomorphic=False):
     """The Jacobian in forward mode, with one pass for each element of the argument: [*result.shape,
     *argument.shape].
     """
-    return _jacobian(fun, argnums, True, has_aux)
+    return _jacobian(fun, argnums, True, has_aux, holomorphic)
 
 
-def jacrev(fun, argnums=0, has_aux=False):
+def jacrev(fun, argnums=0, has_aux=False, holomorphic=False):
     """The Jacobian in reverse mode, with one pass for each element of the result: [*result.shape, *argument.shape]."""
-    return _jacobian(fun, argnums, False, has_aux)
+    return _jacobian(fun, argnums, False, has_aux, holomorphic)
 
 
-def hessian(fun, argnums=0, has_aux=False):
+def hessian(fun, argnums=0, has_aux=False, holomorphic=False):
     """The second derivatives of a scalar function: the forward-mode Jacobian of its gradient."""
-    return jacfwd(jacrev(fun, argnums, has_aux), argnums, has_aux)
+    return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)
 
 
 def _copied(axes):
@@ -384,9 +401,10 @@ def _copied(axes):
     return type(axes)(map(_copied, axes)) if type(axes) in (list, tuple) else axes
 
 
-def vmap(fun, in_axes=0, out_axes=0, axis_size=None):
+def vmap(fun, in_axes=0, out_axes=0, axis_size=None, axis_name=None):
     """fun over a batch. in_axes gives the batch axis of each argument (None: the argument is shared), out_axes that of
-    each result. Both are one int or None for all, or trees like the arguments and the result.
+    each result. Both are one int or None for all, or trees like the arguments and the result. With an axis_name fun can
+    call rlx.lax.psum(x, axis_name) and the other operations over named axes.
     """
     if not callable(fun):
         raise TypeError(f"vmap takes a function, got an object of type {type(fun).__name__}")
@@ -436,10 +454,12 @@ def vmap(fun, in_axes=0, out_axes=0, axis_size=None):
             raise ValueError(f"vmap of {_name(fun)}: no argument is mapped; in_axes {in_axes}")
         if axis_size is not None and batch != axis_size:
             raise ValueError(f"vmap of {_name(fun)}: axis_size {axis_size}, but mapped axes have {batch} entries")
-        out_treedef = None
+        out_treedef, axis = None, None
 
         def flat(values):
             nonlocal out_treedef
+            if axis is not None:
+                *values, axis.index = values
             full = list(everything)
             for i, v in zip(mapped, values):
                 full[i] = v
@@ -450,7 +470,14 @@ def vmap(fun, in_axes=0, out_axes=0, axis_size=None):
         def places(_):
             return tree.spread(out_axes, out_treedef, f"vmap of {_name(fun)}: out_axes")
 
-        outs = _rlx.fn_vmap([_rlx.value(everything[i]) for i in mapped], flat, [axes[i] for i in mapped], batch, places)
+        values, places_in = [_rlx.value(everything[i]) for i in mapped], [axes[i] for i in mapped]
+        from ._axes import Axis
+
+        with Axis(axis_name, batch) as opened:
+            if axis_name is not None:
+                axis = opened
+                values, places_in = [*values, counted(batch, "int32")], [*places_in, 0]
+            outs = _rlx.fn_vmap(values, flat, places_in, batch, places)
         return out_treedef.unflatten(outs)
 
     return _transform(fun, inner, "vmap")

@@ -210,6 +210,16 @@ def test_jitted_functions_pickle(tmp_path):
 # -- arrays of other layouts, files --
 
 
+@pytest.mark.parametrize("dtype", [">f4", ">i4", ">f8", ">u2", ">i8", ">f2", ">c8", ">c16"])
+def test_arrays_in_the_other_byte_order(dtype):
+    x = np.arange(6).reshape(2, 3).astype(dtype)
+    native = x.astype(x.dtype.newbyteorder("="))
+    for got in (rlx.array(x), rnp.asarray(x), rlx.jit(lambda x: x)(x), rnp.stack([x, x])[0], rlx.array(x.T).T):
+        assert got.dtype == native.dtype.name and np.array_equal(got, native)
+    assert np.array_equal(rlx.array(native) + x, native + native)
+    assert np.array_equal(rlx.vmap(lambda x: x.sum())(x), native.sum(1))
+
+
 def test_arrays_stored_by_columns():
     x = np.asfortranarray(np.arange(24.0).reshape(2, 3, 4))
     for y in (x, x.T, x[::-1, :, ::2], np.broadcast_to(x[:1], (5, 3, 4))):

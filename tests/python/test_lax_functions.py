@@ -329,8 +329,12 @@ def test_values(i):
     TABLE.check(i)
 
 
+# Tried in test_transform_options.py: they need a vmap with axis_name.
+NAMED_AXES = "all_gather all_to_all axis_index axis_size pmax pmean pmin ppermute pshuffle psum".split()
+
+
 def test_every_function_is_tried():
-    assert TABLE.forgotten() == []
+    assert TABLE.forgotten() == NAMED_AXES
 
 
 TIES = np.array([-2, -1, 0, 1, 2], np.float32)

@@ -119,6 +119,18 @@ from ._indexed import (  # noqa: F401
     scatter_mul,
     scatter_sub,
 )
+from ._parallel import (  # noqa: F401
+    all_gather,
+    all_to_all,
+    axis_index,
+    axis_size,
+    pmax,
+    pmean,
+    pmin,
+    ppermute,
+    pshuffle,
+    psum,
+)
 from ._products import (  # noqa: F401
     batch_matmul,
     dot,

@@ -6,6 +6,14 @@ namespace rlx {
 BodyScope::BodyScope(Graph& body, Graph& parent) : life_(body.life_.of(body)), parent_(parent) { life_->scope = this; }
 BodyScope::~BodyScope() { life_->scope = nullptr; }
 
+namespace {
+std::uint64_t key_of(const Expr& e) { return std::uint64_t{e.value().node.index} << 32 | e.value().result; }
+}  // namespace
+
+void BodyScope::stand_for(Graph& g, const Expr& outer, const Expr& input) {
+  of(g)->stands_.insert_or_assign(key_of(outer), input);
+}
+
 bool BodyScope::encloses(const Graph& outer, Graph& inner) {
   for (const BodyScope* s = of(inner); s; s = of(s->parent_))
     if (&s->parent_ == &outer) return true;
@@ -18,7 +26,8 @@ Expr BodyScope::lift(Graph& g, const Expr& e) {
   if (!scope) return {};
   const Expr outer = lift(scope->parent_, e);
   if (!outer.valid()) return {};
-  const std::uint64_t key = std::uint64_t{outer.value().node.index} << 32 | outer.value().result;
+  const std::uint64_t key = key_of(outer);
+  if (const auto stands = scope->stands_.find(key); stands != scope->stands_.end()) return stands->second;
   auto [it, fresh] = scope->known_.try_emplace(key, scope->captured_.size());
   if (fresh) {
     const Expr input = g.input(concat_text("captured", it->second), outer.shape());

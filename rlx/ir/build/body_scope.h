@@ -22,6 +22,11 @@ class BodyScope {
   const std::vector<Expr>& captured() const { return captured_; }
   const std::vector<NodeId>& inputs() const { return inputs_; }
 
+  /// The values that the body `g`, which is under construction, has captured so far.
+  static const std::vector<Expr>& captured_by(Graph& g) { return of(g)->captured_; }
+  /// Makes `input`, a value of the body `g`, stand for `outer`, a value of its parent. It is not captured then.
+  static void stand_for(Graph& g, const Expr& outer, const Expr& input);
+
   /// True when `inner` is a body under construction inside `outer`, at any depth.
   static bool encloses(const Graph& outer, Graph& inner);
   /// `e` as a value of `g`; an empty Expr when the graph of `e` does not enclose `g`.
@@ -35,6 +40,7 @@ class BodyScope {
   std::vector<Expr> captured_;
   std::vector<NodeId> inputs_;
   std::unordered_map<std::uint64_t, std::size_t> known_;  // value of the parent -> its index in captured_
+  std::unordered_map<std::uint64_t, Expr> stands_;        // value of the parent -> the value that stands for it
 };
 
 /// `e` as a value of `g`: itself, or the Input that represents it in a body. InvalidArgument, prefixed with `what`
