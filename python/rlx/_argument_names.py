@@ -9,6 +9,18 @@ _GROUPS = (
         """numpy.linalg.matrix_rank""",
     ),
     (
+        "A=a",
+        """scipy.sqrtm""",
+    ),
+    (
+        "A=a B=b C=q",
+        """scipy.solve_sylvester""",
+    ),
+    (
+        "A=a E=e",
+        """scipy.expm_frechet""",
+    ),
+    (
         "A=x",
         """numpy.tile""",
     ),

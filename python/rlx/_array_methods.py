@@ -104,8 +104,8 @@ _INSTEAD = {
 
 
 _FUNCTIONS = """abs ceil cos cosh cross diff einsum equal exp expand_dims floor isfinite isinf isnan log log1p maximum
-median minimum moveaxis nanmean nansum outer pad pow quantile roll sign sin sinh split sqrt square stack tan tanh tensordot
-tile tril triu unique where""".split()
+median minimum moveaxis nanmean nansum outer pad pow quantile roll sign sin sinh split sqrt square stack tan tanh
+tensordot tile tril triu unique where""".split()
 _INSTEAD |= {name: f"rlx.numpy.{name}(x, ...)" for name in _FUNCTIONS}
 _INSTEAD |= {name: f"rlx.nn.{name}(x)" for name in "log_softmax relu sigmoid softmax".split()}
 

@@ -1,16 +1,9 @@
-"""Values that functions with custom derivatives use without being given them."""
+"""Values whose derivative is an error, such as those that custom derivative rules use without being given them."""
 
 from . import _rlx
 from ._custom import custom_op
 
-_names = {}
-
-
-def _refuse(name):
-    raise TypeError(
-        f"{name}: a derivative with respect to a value that the function closes over: its rules know nothing of it; "
-        "pass it as an argument, so that they can return its cotangent"
-    )
+_messages = []
 
 
 def _itself(x, number):
@@ -18,21 +11,30 @@ def _itself(x, number):
 
 
 def _is_differentiated(*operands, number):
-    _refuse(_names.get(number, "a function with custom derivatives"))
+    raise TypeError(_messages[number])
 
 
 _op = custom_op(
-    "rlx.closed_over",
+    "rlx.without_derivative",
     decompose=_itself,
     vjp=_is_differentiated,
     jvp=_is_differentiated,
     batch=lambda operands, batched, size, number: _op(*operands, number=number),
-    doc="A value that a function with custom derivatives closes over; it has no derivative.",
+    doc="A value whose derivative is an error.",
 )
 
 
+def without_derivative(x, message):
+    """x, whose derivative is an error with this message."""
+    if message not in _messages:
+        _messages.append(message)
+    return _op(x, number=_messages.index(message))
+
+
 def closed_over(x, name):
-    """x, whose derivative is an error that names the function."""
-    number = next((k for k, v in _names.items() if v == name), len(_names))
-    _names[number] = name
-    return _op(x, number=number)
+    """x, whose derivative is an error that names the function that closes over it."""
+    return without_derivative(
+        x,
+        f"{name}: a derivative with respect to a value that the function closes over: its rules know nothing of it; "
+        "pass it as an argument, so that they can return its cotangent",
+    )

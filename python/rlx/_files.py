@@ -26,8 +26,8 @@ def save_safetensors(path, tensors, metadata=None):
 
 
 def load_safetensors(path, like=None):
-    """The arrays of a safetensors file, name -> array. They share the mapped file. like: a tree such as save_safetensors
-    was given; the result has its structure.
+    """The arrays of a safetensors file, name -> array. They share the mapped file. like: a tree such as
+    save_safetensors was given; the result has its structure.
     """
     found = _rlx.load_safetensors(path)
     if like is None:

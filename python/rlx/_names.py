@@ -30,7 +30,7 @@ def getattr_of(module, instead, submodules=(), otherwise="", renamed=()):
 
 
 def guess(name, known):
-    """A question whether one of the known names is meant; empty if none is close, or for names of Python's protocols."""
+    """A question whether one of the known names is meant; empty if none is close, or for protocols of Python."""
     if name.startswith("_"):
         return ""
     import difflib

@@ -8,8 +8,8 @@ from ._names import getattr_of as _getattr_of
 
 
 def callback(fun, *args, **kwargs):
-    """Calls fun with the arrays at run time, as NumPy arrays, and drops its result. Under rlx.vmap it is called for each
-    row.
+    """Calls fun with the arrays at run time, as NumPy arrays, and drops its result. Under rlx.vmap it is called for
+    each row.
     """
     leaves, treedef = _tree.flatten((args, kwargs))
     places = [i for i, x in enumerate(leaves) if isinstance(x, (_rlx.Value, _rlx.Array)) or _rlx.is_array_leaf(x)]

@@ -41,8 +41,8 @@ def _op(*arrays):
                 if not wrong:
                     raise
             raise TypeError(
-                f"{fun.__name__}: the first argument is a key, uint32 [2], not {wrong}: rlx.random.key(0) makes one, and "
-                f"split gives new ones: {fun.__name__}(key, ...)"
+                f"{fun.__name__}: the first argument is a key, uint32 [2], not {wrong}: rlx.random.key(0) makes one, "
+                f"and split gives new ones: {fun.__name__}(key, ...)"
             )
 
         return call

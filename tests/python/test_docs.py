@@ -251,7 +251,6 @@ def test_what_is_not_there_yet():
     assert rnp.nonzero(rlx.array([0.0, 2.0]))[0].tolist() == [1]
     missing = {
         rlx: ("pmap", "shard_map"),
-        rnp.linalg: ("eig", "eigvals"),
         rlx.scipy: ("stats", "ndimage", "optimize"),
     }
     for module, names in missing.items():

@@ -37,7 +37,7 @@ def pmin(x, axis_name):
 
 
 def axis_index(axis_name):
-    """The index along a named axis, int32; of several names the index in the grid of their axes, the last the fastest."""
+    """The index along a named axis, int32; of several names the index in the grid of their axes."""
     out = None
     for name in axis_name if isinstance(axis_name, (tuple, list)) else (axis_name,):
         axis = _axes.named(name, "axis_index")

@@ -175,7 +175,7 @@ def reduce(operands, init_values, computation, dimensions):
 
 def window_padding(padding, shape, window, strides):
     """(low, high) of each axis: as given, or from "VALID", "SAME" (the odd element after) or "SAME_LOWER" (the odd
-    element before).
+    element before). `shape` is that of the operand before its dilation, as in JAX.
     """
     if not isinstance(padding, str):
         return [tuple(p) for p in padding]
@@ -235,9 +235,8 @@ def _window_kind(computation, init_value, dtype):
 def _windows_of(operand, kind, window, strides, padding, base, dilation):
     x = _rlx.value(operand)
     ones = (1,) * x.ndim
-    dilated = [(d - 1) * b + 1 if d else 0 for d, b in zip(x.shape, base or ones)]
     spans = [(w - 1) * d + 1 for w, d in zip(window, dilation or ones)]
-    pads = window_padding(padding, dilated, spans, strides or ones)
+    pads = window_padding(padding, x.shape, spans, strides or ones)
     out = node(
         "reduce_window_" + kind,
         x,
@@ -284,9 +283,8 @@ def reduce_window(
     x = _rlx.value(operand)
     ones = (1,) * x.ndim
     strides, dilation, base = window_strides or ones, window_dilation or ones, base_dilation or ones
-    dilated = [(d - 1) * b + 1 if d else 0 for d, b in zip(x.shape, base)]
     spans = [(w - 1) * d + 1 for w, d in zip(window_dimensions, dilation)]
-    pads = window_padding(padding, dilated, spans, strides)
+    pads = window_padding(padding, x.shape, spans, strides)
     x = pad(x, init_value, [(low, high, b - 1) for (low, high), b in zip(pads, base)])
     _, treedef = tree.flatten(0)
     out, join = None, _elementwise(computation, 1)

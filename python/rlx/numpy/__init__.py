@@ -150,6 +150,7 @@ from ._creation import (  # noqa: E402, F401
     arange,
     bartlett,
     blackman,
+    c_,
     copy,
     diag_indices,
     diag_indices_from,
@@ -174,6 +175,7 @@ from ._creation import (  # noqa: E402, F401
     ogrid,
     ones,
     ones_like,
+    r_,
     s_,
     tri,
     tril_indices,
@@ -359,10 +361,12 @@ from ._polynomials import (  # noqa: E402, F401
     polyadd,
     polyder,
     polydiv,
+    polyfit,
     polyint,
     polymul,
     polysub,
     polyval,
+    roots,
 )
 from ._functional import (  # noqa: E402, F401
     apply_along_axis,

@@ -7,7 +7,7 @@ from .. import _rlx
 from .._nodes import counted, diagonal_ones, grid_index
 from ._base import array, asarray, cast, creator, dims_of, extent_value, filled, int_static, named, near_diagonal, node
 from ._base import op, value
-from ._joining import meshgrid, stack
+from ._joining import concatenate, meshgrid, stack
 from ._ranges import range_types, ranged, spaced
 from ._ufuncs import i0
 
@@ -333,11 +333,7 @@ class _Grid:
         slices = key if isinstance(key, tuple) else (key,)
         axes = []
         for s in slices:
-            start, step = s.start or 0, 1 if s.step is None else s.step
-            if isinstance(step, complex):
-                axes.append(linspace(float(start), float(s.stop), int(_b.abs(step))))
-            else:
-                axes.append(arange(start, s.stop, step))
+            axes.append(_range_of(s))
         if not isinstance(key, tuple):
             return axes[0]
         grids = meshgrid(*axes, indexing="ij", sparse=not self._dense)
@@ -358,3 +354,46 @@ class _Index:
 
 
 s_, index_exp = _Index(False), _Index(True)
+
+
+class _Joined:
+    """r_[1:4, 0, x] and c_[x, y]: arrays joined along the first or the last axis. Slices are ranges as in mgrid; a text
+    "axis,least axes,place of the new axis" before them chooses another axis.
+    """
+
+    def __init__(self, name, axis, ndmin, place):
+        self._axis, self._ndmin, self._place = axis, ndmin, place
+        self.__name__ = self.__qualname__ = name
+
+    def __getitem__(self, key):
+        parts = key if isinstance(key, tuple) else (key,)
+        axis, ndmin, place = self._axis, self._ndmin, self._place
+        if isinstance(parts[0], str):
+            if parts[0] in ("r", "c"):
+                raise NotImplementedError(f"{self.__name__}[{parts[0]!r}, ...] makes a matrix; use rlx.numpy.reshape")
+            numbers = [int(n) for n in parts[0].split(",")]
+            axis, ndmin, place = (*numbers, *(axis, ndmin, place)[len(numbers) :])
+            parts = parts[1:]
+        arrays = []
+        for part in parts:
+            if isinstance(part, slice):
+                part = _range_of(part)
+            own = getattr(part, "ndim", None)
+            x = part if isinstance(part, _rlx.Value) else array(part)
+            own = x.ndim if own is None else own
+            if x.ndim < ndmin:
+                new = [1] * (ndmin - own)
+                at = place if place >= 0 else ndmin - own + 1 + place
+                x = x.reshape((*new[:at], *x.shape, *new[at:]))
+            arrays.append(x if x.ndim else x.reshape(1))
+        return concatenate(arrays, axis)
+
+
+def _range_of(s):
+    start, step = s.start or 0, 1 if s.step is None else s.step
+    if isinstance(step, complex):
+        return linspace(float(start), float(s.stop), int(_b.abs(step)))
+    return arange(start, s.stop, step)
+
+
+r_, c_ = _Joined("r_", 0, 1, -1), _Joined("c_", -1, 2, 0)

@@ -91,7 +91,7 @@ def _dtype_in(x):
 
 
 class finfo:
-    """Limits of a floating dtype, or of the parts of a complex one, as Python numbers: bits, eps, max, min, tiny, ..."""
+    """Limits of a floating dtype, or of the parts of a complex one, as Python numbers: bits, eps, max, min, tiny."""
 
     def __init__(self, dtype):
         import ml_dtypes

@@ -1,9 +1,17 @@
 """Polynomials as vectors of coefficients, the highest power first."""
 
 from .. import _rlx
-from ._base import cast, common, constant, filled, inexact, node, op, value
+from ._base import FLOATS, cast, common, constant, filled, float_of, held, inexact, int_static, node, op
+from ._base import refuse_shape, value
 from ._calculus import convolve
+from ._complex import conj
+from ._creation import eye, vander, zeros
 from ._joining import concatenate
+from ._products import matmul, outer
+from ._reductions import sum
+from ._search import nonzero
+from ._shapes import reshape, transpose
+from ._ufuncs import abs, sqrt, square
 
 
 def _coefficients(p, what):
@@ -114,3 +122,100 @@ def poly(seq_of_zeros):
         factor = concatenate([filled((1,), 1, zeros_.dtype), node("neg", zeros_[k : k + 1])])
         out = convolve(out, factor)
     return out
+
+
+@op("x", "y", "w")
+def _fit(x, y, w, deg, rcond):
+    x, y = inexact(x), inexact(y)
+    if x.ndim != 1 or y.ndim not in (1, 2) or x.shape[0] != y.shape[0] or x.shape[0] == 0:
+        raise ValueError(f"polyfit: x of shape {x.shape} and y of shape {y.shape}; x is a vector, y has as many rows")
+    dtype = _rlx.result_type(x, y)[0]
+    x, y = cast(x, dtype), cast(y, dtype)
+    powers = vander(x, deg + 1)
+    if w is not None:
+        w = cast(inexact(w), dtype)
+        if w.shape != x.shape:
+            raise ValueError(f"polyfit: weights of shape {w.shape} for x of shape {x.shape}")
+        powers = powers * w[:, None]
+        y = y * (w[:, None] if y.ndim == 2 else w)
+    size = sqrt(sum(square(abs(powers)), 0))
+    size = node("where", node("eq", size, 0), 1, size)
+    rcond = x.shape[0] * 2.0 ** -FLOATS[float_of(dtype)][0] if rcond is None else rcond
+    c, residuals, rank, s = _linalg().lstsq(powers / size, y, rcond)
+    return c / (size[:, None] if y.ndim == 2 else size), residuals, rank, s, powers, size
+
+
+def _linalg():
+    from . import linalg
+
+    return linalg
+
+
+def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
+    """The polynomial of degree deg that fits y at x with the least squares, highest power first; y may have columns.
+    full: also (residuals, rank, singular values, rcond); cov: also the covariance of the coefficients, not scaled for
+    "unscaled". w: weights of the residuals.
+    """
+    deg = int_static(deg, "polyfit: deg")
+    if deg < 0:
+        raise ValueError(f"polyfit: deg = {deg} is negative")
+    c, residuals, rank, s, powers, size = _fit(x, y, w, deg, rcond)
+    if full:
+        bits = FLOATS[float_of(_rlx.result_type(c)[0])][0]
+        return c, residuals, rank, s, powers.shape[0] * 2.0**-bits if rcond is None else rcond
+    if not cov:
+        return c
+    scaled = powers / size
+    base = _linalg().inv(_adjoint_product(scaled)) / outer(size, size)
+    if cov == "unscaled":
+        return c, base
+    n = powers.shape[0]
+    if n <= deg + 1:
+        raise ValueError(f"polyfit: cov needs more than {deg + 1} points, got {n}; cov='unscaled' does not")
+    y = held(y)
+    if w is not None:
+        y = y * (held(w)[:, None] if y.ndim == 2 else held(w))
+    off = y - matmul(powers, c)
+    spread = sum(square(abs(off)), 0) / (n - deg - 1)
+    return c, base * spread if y.ndim == 1 else base[:, :, None] * spread
+
+
+@op("x")
+def _adjoint_product(x):
+    return matmul(conj(transpose(x)), x)
+
+
+def roots(p, *, strip_zeros=True):
+    """The zeros of a polynomial, highest power first, as complex numbers: the eigenvalues of its companion matrix.
+    Leading and trailing zeros are stripped; inside compiled functions strip_zeros=False is needed.
+    """
+    p = held(p)
+    if p.ndim != 1:
+        raise ValueError(f"roots: coefficients with {p.ndim} axes; they must be a vector")
+    behind = 0
+    if strip_zeros:
+        if isinstance(p, _rlx.Value) or _rlx.tracing():
+            refuse_shape("roots", "strip_zeros=False")
+        (places,) = nonzero(p)
+        if places.size == 0:
+            return filled_array((0,), p.dtype)
+        first, last = int(places[0]), int(places[-1])
+        behind = p.shape[0] - 1 - last
+        p = p[first : last + 1]
+    found = _roots(p)
+    return concatenate([found, filled_array((behind,), found.dtype)]) if behind else found
+
+
+def filled_array(shape, dtype):
+    """Zeros of the complex dtype of another one."""
+    return zeros(shape, "complex128" if dtype.name in ("float64", "complex128") else "complex64")
+
+
+@op("p")
+def _roots(p):
+    p = inexact(p)
+    n = p.shape[0]
+    if n < 2:
+        return filled_array((0,), p.dtype)
+    top = reshape(node("neg", p[1:] / p[0]), (1, n - 1))
+    return _linalg().eigvals(concatenate([top, eye(n - 2, n - 1, dtype=p.dtype)], 0) if n > 2 else top)

@@ -38,9 +38,9 @@ def ranged(start, stop, num, endpoint, axis):
         step = node("div", node("sub", stop, start), cast(apart, float_of(start.dtype)))
         step = node("where", node("gt", extent_value(steps), 0), step, _math.nan)
     else:
-        step = node("div", node("sub", stop, start), float(steps)) if steps > 0 else value(_math.nan)
-        apart_shape = shape if steps > 0 else ()  # as NumPy and JAX
-    return _rlx.expand([x], full_shape), _rlx.reshape([step], apart_shape)
+        step = node("div", node("sub", stop, start), float(steps)) if steps > 0 else None
+    x = _rlx.expand([x], full_shape)
+    return x, cast(_math.nan, start.dtype) if step is None else _rlx.reshape([step], shape)
 
 
 def range_types(start, stop, dtype):

@@ -241,9 +241,12 @@ def take(x, indices, axis=None, mode=None, fill_value=None):
     return node("where", inside, out, cast(fill, x.dtype))
 
 
-@op("x", "indices")
-def take_along_axis(x, indices, axis=-1):
-    """x at one index for each element along an axis; the other axes broadcast. Indices out of range are clamped."""
+@op("x", "indices", "fill_value")
+def take_along_axis(x, indices, axis=-1, mode=None, fill_value=None):
+    """x at one index for each element along an axis; the other axes broadcast. Indices out of range are clamped, as
+    with mode "clip". mode "fill" gives fill_value there, by default NaN, the least signed integer, the largest unsigned
+    integer, or True; "wrap" wraps around.
+    """
     x, indices = value(x), value(indices)
     if axis is None:
         if indices.ndim != 1:
@@ -258,14 +261,26 @@ def take_along_axis(x, indices, axis=-1):
     rest = broadcast_shapes(*[tuple(1 if a == axis else d for a, d in enumerate(v.shape)) for v in (x, indices)])
     x = broadcast_to(x, tuple(x.shape[a] if a == axis else d for a, d in enumerate(rest)))
     indices = broadcast_to(indices, tuple(indices.shape[a] if a == axis else d for a, d in enumerate(rest)))
-    if x.shape[axis] == 0 and indices.size:
+    mode = "fill" if mode is None and fill_value is not None else mode or "clip"
+    if mode not in ("clip", "promise_in_bounds", "fill", "wrap"):
+        raise ValueError(f"take_along_axis: mode {mode!r}; it must be one of clip, fill, promise_in_bounds and wrap")
+    n = x.shape[axis]
+    if n == 0 and indices.size:
         raise IndexError("take_along_axis: the axis has no entries")
-    return _rlx.take_along_axis([x, indices], axis)
+    if mode == "wrap":
+        indices = index_round(indices, n)
+    out = _rlx.take_along_axis([x, indices], axis)
+    if mode != "fill":
+        return out
+    inside = node("bit_and", node("ge", indices, -n), node("lt", indices, n))
+    return node("where", inside, out, cast(filler(x.dtype) if fill_value is None else fill_value, x.dtype))
 
 
 @op("x", "indices", "values")
-def put_along_axis(x, indices, values, axis, inplace=False):
-    """x with one element set for each index along an axis, as a new array. Indices out of range are dropped."""
+def put_along_axis(x, indices, values, axis, inplace=False, *, mode=None):
+    """x with one element set for each index along an axis, as a new array. Indices out of range are dropped, or as the
+    mode of x.at says.
+    """
     if inplace:
         raise ValueError("put_along_axis: arrays are immutable; use inplace=False and the result")
     x, indices = value(x), value(indices)
@@ -277,7 +292,7 @@ def put_along_axis(x, indices, values, axis, inplace=False):
     indices = broadcast_to(indices, target)
     values = broadcast_to(cast(values, x.dtype), target)
     index = tuple(indices if a == axis else node("iota", dims=target, dtype="int32", axis=a) for a in range(x.ndim))
-    return reshape(x.at[index].set(values), shape)
+    return reshape(x.at[index].set(values, mode=mode), shape)
 
 
 @op("x", "indices", "values")

@@ -10,53 +10,65 @@ from ._base import inexact, int_static, node, op, refuse_shape, value
 from ._complex import conj, real
 from ._creation import linspace
 from ._joining import stack
-from ._quantiles import quantiles
+from ._quantiles import quantiles, weighted
 from ._reductions import max, mean, min, sum
 from ._search import searchsorted
 from ._shapes import broadcast_to, diagonal, expand_dims, ravel, reshape, transpose
 from ._ufuncs import isnan, sqrt
 
 
-@op("x", "q")
-def quantile(x, q, axis=None, *, method="linear", keepdims=False):
-    """The q-quantiles (q from 0 to 1) of the elements over axes; NaN if an element is NaN."""
+@op("x", "q", "weights")
+def quantile(x, q, axis=None, *, method="linear", keepdims=False, weights=None, overwrite_input=False):
+    """The q-quantiles (q from 0 to 1) of the elements over axes; NaN if an element is NaN. method is one of NumPy's.
+    weights, of the shape of x or of its axes, need method="inverted_cdf". overwrite_input has no effect.
+    """
+    if weights is not None:
+        return weighted(x, q, weights, axis, keepdims, method, False)
     return quantiles(x, q, axis, keepdims, method, False)
 
 
-@op("x", "q")
-def nanquantile(x, q, axis=None, *, method="linear", keepdims=False):
+@op("x", "q", "weights")
+def nanquantile(x, q, axis=None, *, method="linear", keepdims=False, weights=None, overwrite_input=False):
     """quantile of the elements that are not NaN."""
+    if weights is not None:
+        return weighted(x, q, weights, axis, keepdims, method, True)
     return quantiles(x, q, axis, keepdims, method, True)
 
 
-def _hundredth(q):
+def _hundredth(q, x):
+    """q / 100, for quantiles of x."""
     if isinstance(q, (int, float)):
         return q / 100.0
     q = value(q)
-    q = q if q.dtype.kind == "f" else cast(q, "float32")
+    if q.dtype.kind != "f":
+        q = cast(q, "float64" if value(x).dtype.name == "float64" else "float32")
     return node("div", q, 100.0)
 
 
-@op("x", "q")
-def percentile(x, q, axis=None, *, method="linear", keepdims=False):
+@op("x", "q", "weights")
+def percentile(x, q, axis=None, *, method="linear", keepdims=False, weights=None, overwrite_input=False):
     """quantile with q from 0 to 100."""
-    return quantiles(x, _hundredth(q), axis, keepdims, method, False)
+    if weights is not None:
+        return weighted(x, _hundredth(q, x), weights, axis, keepdims, method, False)
+    return quantiles(x, _hundredth(q, x), axis, keepdims, method, False)
 
 
-@op("x", "q")
-def nanpercentile(x, q, axis=None, *, method="linear", keepdims=False):
+@op("x", "q", "weights")
+def nanpercentile(x, q, axis=None, *, method="linear", keepdims=False, weights=None, overwrite_input=False):
     """percentile of the elements that are not NaN."""
-    return quantiles(x, _hundredth(q), axis, keepdims, method, True)
+    if weights is not None:
+        return weighted(x, _hundredth(q, x), weights, axis, keepdims, method, True)
+    return quantiles(x, _hundredth(q, x), axis, keepdims, method, True)
 
 
 @op("x")
-def median(x, axis=None, *, keepdims=False):
+def median(x, axis=None, *, keepdims=False, overwrite_input=False):
     """The median over axes: the middle element, or the mean of the two middle ones."""
     return quantiles(x, 0.5, axis, keepdims, "midpoint", False)
 
 
 @op("x")
-def nanmedian(x, axis=None, *, keepdims=False):
+def nanmedian(x, axis=None, *, keepdims=False, overwrite_input=False):
     """median of the elements that are not NaN."""
     return quantiles(x, 0.5, axis, keepdims, "midpoint", True)
 
@@ -98,9 +110,7 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
     if _b.any(p.ndim != 2 for p in parts):
         raise ValueError("cov: arrays must have one or two axes")
     given = [m] if y is None else [m, y]
-    turned = [
-        transpose(p) if not rowvar and value(g).ndim == 2 else p for p, g in zip(parts, given)
-    ]
+    turned = [transpose(p) if not rowvar and value(g).ndim == 2 else p for p, g in zip(parts, given)]
     x = node("concat", *common(turned, "cov"), axis=0) if len(turned) > 1 else turned[0]
     x = inexact(x)
     n = x.shape[1]

@@ -16,6 +16,8 @@ from ._base import axes_of, axis_of, cast, inexact, int_static, node, op, value
 from ._complex import conj as _conj
 from ._complex import parts as _parts
 from ._creation import eye
+from ._eigen import eigen as _eigen
+from ._eigen import eigenvalues as _eigenvalues
 from ._products import _power_of_matrix
 from ._products import cross as _cross
 from ._products import matmul, outer as _outer, tensordot, vecdot
@@ -27,6 +29,7 @@ from ._ufuncs import abs, sqrt
 from ._ufuncs import sign as _sign
 
 __all__ = [
+    "EigResult",
     "EighResult",
     "QRResult",
     "SVDResult",
@@ -36,7 +39,9 @@ __all__ = [
     "cross",
     "det",
     "diagonal",
+    "eig",
     "eigh",
+    "eigvals",
     "eigvalsh",
     "inv",
     "lstsq",
@@ -62,16 +67,14 @@ __all__ = [
     "vector_norm",
 ]
 
+EigResult = _namedtuple("EigResult", ("eigenvalues", "eigenvectors"))
 EighResult = _namedtuple("EighResult", ("eigenvalues", "eigenvectors"))
 QRResult = _namedtuple("QRResult", ("Q", "R"))
 SVDResult = _namedtuple("SVDResult", ("U", "S", "Vh"))
 SlogdetResult = _namedtuple("SlogdetResult", ("sign", "logabsdet"))
 
 
-_NOT_HERMITIAN = "only Hermitian matrices are supported; see eigh"
-_INSTEAD = {"eig": _NOT_HERMITIAN, "eigvals": _NOT_HERMITIAN}
-
-__getattr__ = _getattr_of("rlx.numpy.linalg", _INSTEAD, otherwise=f"it has {', '.join(__all__)}")
+__getattr__ = _getattr_of("rlx.numpy.linalg", {}, otherwise=f"it has {', '.join(__all__)}")
 
 
 def _linalg(name, *operands, number=None):
@@ -125,6 +128,20 @@ def eigh(a, UPLO=None, symmetrize_input=True):
 def eigvalsh(a, UPLO="L", *, symmetrize_input=True):
     """The eigenvalues of Hermitian matrices in ascending order; see eigh."""
     return eigh(a, UPLO, symmetrize_input)[0]
+
+
+@op("a")
+def eig(a):
+    """(eigenvalues, eigenvectors as columns) of general matrices, complex. Their order is not stated. The eigenvectors
+    have norm 1 and a real largest element. The derivative of eigenvectors is that at distinct eigenvalues.
+    """
+    return EigResult(*_eigen(a, "eig"))
+
+
+@op("a")
+def eigvals(a):
+    """The eigenvalues of general matrices, complex, in the order of eig."""
+    return _eigenvalues(a, "eigvals")
 
 
 @op("a")

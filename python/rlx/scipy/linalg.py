@@ -9,6 +9,7 @@ from ..lax.linalg import lu_pivots_to_permutation
 from ..numpy import (
     arange,
     argmax,
+    broadcast_shapes,
     broadcast_to,
     concatenate,
     conj,
@@ -21,6 +22,17 @@ from ..numpy import tril, triu, where, zeros
 from ..numpy import linalg as _linalg
 from ..numpy.linalg import _adjoint, det, inv  # noqa: F401
 
+from ._matrices import (  # noqa: F401
+    eigh_tridiagonal,
+    expm_frechet,
+    hilbert,
+    polar,
+    schur,
+    solve_sylvester,
+    sqrtm,
+    toeplitz,
+)
+
 __all__ = [
     "block_diag",
     "cho_factor",
@@ -28,15 +40,23 @@ __all__ = [
     "cholesky",
     "det",
     "eigh",
+    "eigh_tridiagonal",
     "expm",
+    "expm_frechet",
+    "hilbert",
     "inv",
     "lu",
     "lu_factor",
     "lu_solve",
+    "polar",
     "qr",
+    "schur",
     "solve",
+    "solve_sylvester",
     "solve_triangular",
+    "sqrtm",
     "svd",
+    "toeplitz",
 ]
 
 
@@ -75,12 +95,17 @@ def _cho_solve(c, b, lower):
 @op("a", "b")
 def solve_triangular(a, b, trans=0, lower=False, unit_diagonal=False, overwrite_b=False, check_finite=True):
     """Solves op(a) x = b with one triangle of a. trans: 0; 1 or "T", the transpose; 2 or "C", the conjugate transpose.
-    b is a vector or a matrix.
+    b is a vector or a matrix; leading axes of a and b broadcast.
     """
     a, b = inexact(a), inexact(b)
     dtype = _rlx.result_type(a, b)[0]
     a, b = cast(a, dtype), cast(b, dtype)
-    vector = b.ndim == 1 or b.ndim == a.ndim - 1
+    vector = b.ndim == 1 or b.shape == a.shape[:-1]
+    if b.ndim > 1 and not vector:
+        lead = broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        a, b = broadcast_to(a, (*lead, *a.shape[-2:])), broadcast_to(b, (*lead, *b.shape[-2:]))
+    elif b.ndim == 1:
+        b = broadcast_to(b, (*a.shape[:-2], *b.shape))
     trans = _trans(trans)
     x = node(
         "triangular_solve",

@@ -15,7 +15,18 @@ def cho_solve(c_and_lower: Any, b: ArrayLike, overwrite_b: bool = False, check_f
 def cholesky(a: ArrayLike, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Array: ...
 def det(a: ArrayLike) -> Array: ...
 def eigh(a: ArrayLike, b: ArrayLike | None = None, lower: bool = True, eigvals_only: bool = False) -> Any: ...
+def eigh_tridiagonal(
+    d: Any,
+    e: Any,
+    *,
+    eigvals_only: bool = False,
+    select: Any = 'a',
+    select_range: Any = None,
+    tol: Any = None,
+) -> Array: ...
 def expm(A: Any, *, upper_triangular: bool = False, max_squarings: Any = 16) -> Array: ...
+def expm_frechet(a: ArrayLike, e: Any, *, method: Any = None, compute_expm: bool = True) -> Array: ...
+def hilbert(n: Any) -> Array: ...
 def inv(a: ArrayLike) -> Array: ...
 def lu(
     a: ArrayLike,
@@ -31,6 +42,14 @@ def lu_solve(
     overwrite_b: bool = False,
     check_finite: bool = True,
 ) -> Array: ...
+def polar(
+    a: ArrayLike,
+    side: Any = 'right',
+    *,
+    method: Any = None,
+    eps: Any = None,
+    max_iterations: Any = None,
+) -> Array: ...
 def qr(
     a: ArrayLike,
     overwrite_a: bool = False,
@@ -39,6 +58,7 @@ def qr(
     pivoting: bool = False,
     check_finite: bool = True,
 ) -> tuple[Array, ...]: ...
+def schur(a: ArrayLike, output: Any = 'real') -> Array: ...
 def solve(
     a: ArrayLike,
     b: ArrayLike,
@@ -48,6 +68,7 @@ def solve(
     check_finite: bool = True,
     assume_a: Any = 'gen',
 ) -> Array: ...
+def solve_sylvester(a: ArrayLike, b: ArrayLike, q: Any) -> Array: ...
 def solve_triangular(
     a: ArrayLike,
     b: ArrayLike,
@@ -57,6 +78,7 @@ def solve_triangular(
     overwrite_b: bool = False,
     check_finite: bool = True,
 ) -> Array: ...
+def sqrtm(a: ArrayLike, blocksize: Any = 1) -> Array: ...
 def svd(
     a: ArrayLike,
     full_matrices: bool = True,
@@ -65,3 +87,4 @@ def svd(
     check_finite: bool = True,
     lapack_driver: Any = 'gesdd',
 ) -> Any: ...
+def toeplitz(c: Any, r: Any = None) -> Array: ...

@@ -1,0 +1,197 @@
+"""Matrix equations, matrix functions and special matrices of scipy.linalg."""
+
+import builtins as _b
+
+from .. import _control, _rlx
+from .._nodes import as_index, cast, inexact, node
+from .._op import op
+from ..numpy import arange, concatenate, conj, diagonal, expand_dims, eye, matmul, matrix_transpose, real, reshape
+from ..numpy import result_type, sqrt, take, where, zeros
+from ..numpy import linalg as _linalg
+from ..numpy._eigen import each_matrix, schur_form, schur_of, square_matrix
+
+
+def _adjoint(x):
+    return conj(matrix_transpose(x))
+
+
+@op("a")
+def schur(a, output="real"):
+    """(t, z) with a = z t z^H, t upper triangular and z unitary, of complex matrices. Real matrices need
+    output="complex", because their real form, with blocks on the diagonal, is not supported.
+    """
+    if output not in ("real", "complex"):
+        raise ValueError(f'schur: output {output!r}; it must be "real" or "complex"')
+    a = inexact(a)
+    if a.dtype.kind != "c" and output == "real":
+        raise NotImplementedError('schur: the real form of real matrices is not supported; use output="complex"')
+    return schur_of(a, "schur")
+
+
+def _by_columns(r, s, f):
+    """y with r y + y s = f, for upper triangular r and s."""
+    n, m = f.shape
+    index = arange(m)
+
+    def step(y, k):
+        known = f[:, k] - matmul(y, where(index < k, s[:, k], 0))
+        shifted = r + s[k, k] * eye(n, dtype=r.dtype)
+        options = dict(lower=False, transpose=False, conjugate=False, unit_diagonal=False)
+        column = node("triangular_solve", shifted, reshape(known, (n, 1)), **options)
+        return where(index == k, column, y), None
+
+    return _control.scan(step, zeros((n, m), f.dtype), index)[0]
+
+
+@_control.custom_jvp
+def _sylvester(a, b, q):
+    (r, u), (s, v) = schur_form(a), schur_form(b)
+    return matmul(u, matmul(_by_columns(r, s, matmul(_adjoint(u), matmul(q, v))), _adjoint(v)))
+
+
+@_sylvester.defjvp
+def _sylvester_rule(primals, tangents):
+    (a, b, q), (da, db, dq) = primals, tangents
+    x = _sylvester(a, b, q)
+    return x, _sylvester(a, b, dq - matmul(da, x) - matmul(x, db))
+
+
+def _as(dtype, x):
+    """A complex result as the dtype of the operands."""
+    return x if dtype.kind == "c" else real(x)
+
+
+@op("a", "b", "q")
+def solve_sylvester(a, b, q):
+    """x with a x + x b = q."""
+    dtype = result_type(inexact(a), inexact(b), inexact(q))
+    a, b = square_matrix(cast(a, dtype), "solve_sylvester"), square_matrix(cast(b, dtype), "solve_sylvester")
+    q = cast(q, a.dtype)
+    if q.shape != (a.shape[-1], b.shape[-1]):
+        raise ValueError(f"solve_sylvester: q of shape {q.shape} for {a.shape[-1]} rows and {b.shape[-1]} columns")
+    return _as(dtype, _sylvester(a, b, q))
+
+
+def _root_of(t):
+    """The upper triangular square root of an upper triangular matrix."""
+    n = t.shape[0]
+    d, index = sqrt(diagonal(t)), arange(n)
+    strict = expand_dims(index, 1) < expand_dims(index, 0)
+    one = eye(n, dtype=t.dtype)
+
+    def step(r, k):
+        # The rows above the diagonal of column k: (r + d[k]) x = t[:, k].
+        above = index < k
+        pivots = where(above, d + d[k], 1)
+        m = where(strict & expand_dims(above, 0), r, 0) + one * where(pivots == 0, 1, pivots)
+        options = dict(lower=False, transpose=False, conjugate=False, unit_diagonal=False)
+        x = node("triangular_solve", m, reshape(where(above, t[:, k], 0), (n, 1)), **options)[:, 0]
+        column = where(above, x, where(index == k, d, 0))
+        return where(index == k, expand_dims(column, 1), r), None
+
+    return _control.scan(step, zeros((n, n), t.dtype), index)[0]
+
+
+def _root(a):
+    t, u = schur_form(a)
+    return matmul(u, matmul(_root_of(t), _adjoint(u)))
+
+
+@_control.custom_jvp
+def _sqrtm(a):
+    return each_matrix(_root, a)
+
+
+@_sqrtm.defjvp
+def _sqrtm_rule(primals, tangents):
+    x = _sqrtm(primals[0])
+    return x, each_matrix(lambda x, da: _sylvester(x, x, da), x, tangents[0])
+
+
+@op("a")
+def sqrtm(a, blocksize=1):
+    """The principal square root of matrices, complex. blocksize has no effect."""
+    a = square_matrix(a, "sqrtm")
+    return _sqrtm(a) if a.shape[-1] else a
+
+
+@op("a", "e")
+def expm_frechet(a, e, *, method=None, compute_expm=True):
+    """(expm(a), its derivative in the direction e), or the derivative alone. method has no effect."""
+    from .._transforms import jvp
+    from .linalg import expm
+
+    a, e = inexact(a), inexact(e)
+    dtype = result_type(a, e)
+    out = jvp(expm, (cast(a, dtype),), (cast(e, dtype),))
+    return out if compute_expm else out[1]
+
+
+@op("a")
+def polar(a, side="right", *, method=None, eps=None, max_iterations=None):
+    """(u, p) with a = u p, or with side "left" a = p u: u has orthonormal columns or rows, p is positive semidefinite.
+    The other arguments have no effect.
+    """
+    if side not in ("left", "right"):
+        raise ValueError(f'polar: side {side!r}; it must be "left" or "right"')
+    w, s, vh = _linalg.svd(a, full_matrices=False)
+    s = cast(s, w.dtype)
+    if side == "right":
+        return matmul(w, vh), matmul(_adjoint(vh) * expand_dims(s, -2), vh)
+    return matmul(w, vh), matmul(w * expand_dims(s, -2), _adjoint(w))
+
+
+@op("d", "e")
+def eigh_tridiagonal(d, e, *, eigvals_only=False, select="a", select_range=None, tol=None):
+    """(eigenvalues, eigenvectors as columns) of a symmetric matrix with diagonal d and the elements e beside it.
+    select="i" with select_range=(first, last) takes eigenvalues by index. It is computed as a full matrix.
+    """
+    d, e = inexact(d), inexact(e)
+    dtype = result_type(d, e)
+    d, e, n = cast(d, dtype), cast(e, dtype), d.shape[-1]
+    if d.ndim != 1 or e.shape != (_b.max(n - 1, 0),):
+        raise ValueError(f"eigh_tridiagonal: d of shape {d.shape} and e of shape {e.shape}")
+    if select not in ("a", "i"):
+        raise NotImplementedError(f'eigh_tridiagonal: select={select!r}; it must be "a" or "i"')
+    rows, columns = expand_dims(arange(n), 1), expand_dims(arange(n), 0)
+    below = concatenate([e, zeros((1,), dtype)])
+    full = where(rows == columns, d, where(rows == columns + 1, below, 0))
+    w, v = _linalg.eigh(full, "L", symmetrize_input=False)
+    if select == "i":
+        first, last = select_range
+        w, v = w[first : last + 1], v[:, first : last + 1]
+    return w if eigvals_only else (w, v)
+
+
+@op("c", "r")
+def toeplitz(c, r=None):
+    """The matrix with first column c and first row r (the conjugate of c), whose diagonals are constant. Leading axes
+    are batches.
+    """
+    c = _rlx.value(c)
+    c = reshape(c, (1,)) if c.ndim == 0 else c
+    r = conj(c) if r is None else _rlx.value(r)
+    r = reshape(r, (1,)) if r.ndim == 0 else r
+    dtype = result_type(c, r)
+    n, m = c.shape[-1], r.shape[-1]
+    both = concatenate([cast(c, dtype)[..., ::-1], cast(r, dtype)[..., 1:]], -1)  # from the last row to the last column
+    places = expand_dims(arange(n - 1, -1, -1), 1) + expand_dims(arange(m), 0)
+    return take(both, as_index(places), axis=-1)
+
+
+def hilbert(n):
+    """The matrix 1 / (i + j + 1)."""
+    index = arange(n, dtype="float32")
+    return 1 / (expand_dims(index, 1) + expand_dims(index, 0) + 1)
+
+
+__all__ = [
+    "eigh_tridiagonal",
+    "expm_frechet",
+    "hilbert",
+    "polar",
+    "schur",
+    "solve_sylvester",
+    "sqrtm",
+    "toeplitz",
+]
