@@ -35,6 +35,7 @@
 #include <utility>
 #include <vector>
 
+#include "rlx/base/stop_request.h"
 #include "rlx/base/trace.h"
 #include "rlx/error.h"
 
@@ -49,6 +50,7 @@ namespace {
 
 thread_local int t_worker_index = 0;
 thread_local int t_run_threads = 1;
+thread_local const void* t_purpose = nullptr;
 
 void cpu_pause() {
 #if defined(__x86_64__)
@@ -143,6 +145,7 @@ int available_cpus() {
 
 int worker_index() { return t_worker_index; }
 int run_threads() { return t_run_threads; }
+const void*& thread_purpose() { return t_purpose; }
 
 AsWorkerZero::AsWorkerZero(int threads)
     : outer_index_(std::exchange(t_worker_index, 0)), outer_threads_(std::exchange(t_run_threads, threads)) {}
@@ -248,16 +251,25 @@ struct StepSchedule::State {
     } while (!word.compare_exchange_weak(seen, next, std::memory_order_acq_rel, std::memory_order_relaxed));
   }
 
-  void execute(std::size_t s, std::uint32_t unit) {
+  void execute(std::size_t s, std::uint32_t unit, const StopRequest::Asked& stop) {
     Step& step = steps[s];
     const std::uint64_t per_unit = step.per_unit.load(std::memory_order_relaxed);
     const std::uint64_t end =
         std::min<std::uint64_t>(step.chunks.load(std::memory_order_relaxed), (unit + 1) * per_unit);
     try {
-      for (std::uint64_t c = unit * per_unit; c < end && !failed.load(std::memory_order_relaxed); ++c)
+      for (std::uint64_t c = unit * per_unit; c < end && !failed.load(std::memory_order_relaxed); ++c) {
+        stop.check();
         step.run(step.ctx.load(std::memory_order_relaxed), static_cast<std::int64_t>(c));
+      }
     } catch (...) {
-      if (!failed.exchange(true, std::memory_order_acq_rel)) error = std::current_exception();
+      fail();
+    }
+  }
+  /// Cancels the run, with the exception that is being handled. The first one counts.
+  void fail() noexcept {
+    if (!failing.exchange(true, std::memory_order_acq_rel)) {
+      error = std::current_exception();
+      failed.store(true, std::memory_order_release);
     }
   }
 
@@ -268,12 +280,16 @@ struct StepSchedule::State {
   /// Runs all steps on this thread, without the counters.
   void run_alone(const StepTrace* to = nullptr) {
     const AsWorkerZero alone(1);
+    const StopRequest::Asked& stop = StopRequest::current();
     for (std::size_t i = 0; i < steps.size(); ++i) {
       Step& step = steps[i];
       const TraceSpan span(to && to->names[i] != 0 ? to->trace : nullptr, to ? to->names[i] : 0);
       const std::uint32_t n = step.chunks.load(std::memory_order_relaxed);
       void* ctx = step.ctx.load(std::memory_order_relaxed);
-      for (std::uint32_t c = 0; c < n; ++c) step.run(ctx, c);
+      for (std::uint32_t c = 0; c < n; ++c) {
+        stop.check();
+        step.run(ctx, c);
+      }
     }
   }
 
@@ -283,8 +299,9 @@ struct StepSchedule::State {
   std::uint32_t epoch = 0;              // of the last run; written by the caller only
   std::atomic<std::uint32_t> ended{0};  // epoch of the last run that has ended
   std::atomic<bool> busy{false};
-  std::atomic<bool> failed{false};
+  std::atomic<bool> failing{false}, failed{false};  // `failed`: `error` is set
   std::exception_ptr error;
+  std::atomic<const void*> purpose{nullptr};      // of the thread that called run
   std::atomic<const StepTrace*> traced{nullptr};  // of the open run
   std::atomic<int> refs{1};
 };
@@ -452,6 +469,10 @@ struct ThreadPool::Impl {
     std::size_t completed = 0;      // all steps before it are complete
     std::int64_t idle_since = 0;
     const bool own = t_worker_index % 2 != 0;
+    // The caller was asked to stop by whoever asked. A worker stops when the run has failed, also inside of a loop.
+    std::optional<StopRequest> with_run;
+    if (!caller) with_run.emplace(s.failed);
+    const StopRequest::Asked& stop = StopRequest::current();
     for (;;) {
       bool worked = false;
       for (const bool upper : {own, !own}) {
@@ -466,7 +487,7 @@ struct ThreadPool::Impl {
           const auto claim = s.claim(i, run, upper, unit);
           if (claim == StepSchedule::State::Claim::Stale) return;
           if (claim == StepSchedule::State::Claim::Exhausted) continue;
-          record.run(i, [&] { s.execute(i, unit); });
+          record.run(i, [&] { s.execute(i, unit, stop); });
           s.finish(i, run, upper);
           worked = true;
         }
@@ -483,6 +504,13 @@ struct ThreadPool::Impl {
         if (completed == n) return;
       }
       if (!caller && s.ended.load(std::memory_order_acquire) == run) return;
+      if (caller && !s.failed.load(std::memory_order_relaxed)) {
+        try {
+          stop.check();  // while workers are inside long chunks
+        } catch (...) {
+          s.fail();
+        }
+      }
       const std::int64_t now = now_ns();
       if (idle_since == 0) idle_since = now;
       if (now - idle_since > kWaitSpinNs) {
@@ -524,7 +552,9 @@ struct ThreadPool::Impl {
           // The state is alive: the caller holds one reference per possible worker until the job is closed, and closing
           // leaves one reference to each worker that joined.
           t_worker_index = index + 1;
+          t_purpose = s->purpose.load(std::memory_order_relaxed);
           walk(*s, run, false);
+          t_purpose = nullptr;
           t_worker_index = 0;
           t_run_threads = 1;
           s->release();
@@ -551,10 +581,12 @@ struct ThreadPool::Impl {
   void run(StepSchedule::State& s, int count) {
     s.refs.fetch_add(count, std::memory_order_relaxed);
     const std::uint32_t run = ++s.epoch;
-    if (s.failed.load(std::memory_order_relaxed)) {
+    if (s.failing.load(std::memory_order_relaxed)) {
+      s.failing.store(false, std::memory_order_relaxed);
       s.failed.store(false, std::memory_order_relaxed);
       s.error = nullptr;
     }
+    s.purpose.store(t_purpose, std::memory_order_relaxed);
     state.store(&s, std::memory_order_relaxed);
     run_epoch.store(run, std::memory_order_relaxed);
     helpers.store(count, std::memory_order_relaxed);
@@ -648,7 +680,11 @@ void ThreadPool::parallel_for(std::int64_t chunks, void (*fn)(void* ctx, std::in
   Impl* p = threads > 1 && chunks > 1 && chunks <= 0x7fffffff ? impl() : nullptr;
   if (p == nullptr || p->busy.exchange(true, std::memory_order_acquire)) {
     const AsWorkerZero alone(1);
-    for (std::int64_t c = 0; c < chunks; ++c) fn(ctx, c);
+    const StopRequest::Asked& stop = StopRequest::current();
+    for (std::int64_t c = 0; c < chunks; ++c) {
+      stop.check();
+      fn(ctx, c);
+    }
     return;
   }
   StepSchedule::State* s = p->single.state_;

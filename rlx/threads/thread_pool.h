@@ -94,6 +94,10 @@ class AsWorkerZero {
   int outer_index_, outer_threads_;
 };
 
+/// What the calling thread is doing, as its caller defines it. Workers have the value of the thread whose run they work
+/// for. Null on other threads.
+const void*& thread_purpose();
+
 /// A set of worker threads that grows to the largest run. Workers start at the first run that needs them, spin briefly
 /// after a run, then sleep. A run does not wake workers that it does not need. After a fork the child starts its own
 /// workers. A run that finds the pool busy executes on the calling thread alone.
@@ -113,7 +117,8 @@ class ThreadPool {
 
   /// Runs all steps on at most `max_threads` threads (0: `threads()`; at most kMaxThreads; fewer when the system has no
   /// more threads). Returns when every chunk is done. An exception from a chunk cancels the chunks that have not begun
-  /// and is rethrown here. Allocates nothing once the workers are started.
+  /// and is rethrown here. So does a StopRequest of the calling thread, which is checked before each chunk. Allocates
+  /// nothing once the workers are started.
   void run(StepSchedule& schedule, int max_threads = 0, const StepTrace* traced = nullptr);
 
   /// Runs `fn(ctx, chunk)` for each chunk in [0, chunks), with the rules of `run`.

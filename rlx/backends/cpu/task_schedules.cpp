@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "rlx/backends/cpu/access_map.h"
+#include "rlx/base/stop_request.h"
 
 namespace rlx::cpu {
 namespace {
@@ -14,8 +15,17 @@ constexpr double kGroupNs = 30'000;  // cheap tasks are grouped up to this much 
 }  // namespace
 
 void run_in_order(std::span<const Task> tasks) {
+  const StopRequest::Asked& stop = StopRequest::current();
+  if (!stop.flag) {
+    for (const Task& p : tasks)
+      for (std::int64_t c = 0; c < p.chunks; ++c) p.run(p.ctx, c);
+    return;
+  }
   for (const Task& p : tasks)
-    for (std::int64_t c = 0; c < p.chunks; ++c) p.run(p.ctx, c);
+    for (std::int64_t c = 0; c < p.chunks; ++c) {
+      stop.check();
+      p.run(p.ctx, c);
+    }
 }
 
 void TaskSchedules::run_group(void* group, std::int64_t) {
