@@ -7,17 +7,18 @@
 #include <map>
 #include <mutex>
 
+#include "rlx/base/forks.h"
 #include "rlx/error.h"
 
 namespace rlx {
 namespace {
 
 struct Overrides {
-  std::mutex mutex;
+  ProcessMutex mutex;
   std::map<std::string, std::string, std::less<>> values;
 };
 Overrides& overrides() {
-  static Overrides o;
+  static Overrides& o = *new Overrides;  // never destroyed: threads may outlive exit()
   return o;
 }
 std::string key_of(std::string_view name) {

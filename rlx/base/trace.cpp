@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "rlx/base/forks.h"
 #include "rlx/base/json_writer.h"
 #include "rlx/base/output_file.h"
 #include "rlx/error.h"
@@ -57,7 +58,7 @@ struct ThreadLog {
 // Guards the state that threads share, for all traces: names, lists of logs, the set of traces. Never destroyed,
 // because exit() writes traces later. A fork holds the lock, so that the child gets a consistent state.
 struct Shared {
-  std::mutex mutex;
+  ProcessMutex mutex;
   std::set<Trace*> written_at_exit;
   std::atomic<std::uint32_t> forks{0};
   std::uint64_t next_serial = 1;
@@ -66,11 +67,7 @@ void write_at_exit();
 Shared& shared() {
   static Shared* const s = [] {
     static Shared* made = new Shared;
-    pthread_atfork([] { made->mutex.lock(); }, [] { made->mutex.unlock(); },
-                   [] {
-                     made->forks.fetch_add(1, std::memory_order_relaxed);
-                     made->mutex.unlock();
-                   });
+    pthread_atfork(nullptr, nullptr, [] { made->forks.fetch_add(1, std::memory_order_relaxed); });
     std::atexit(write_at_exit);
     return made;
   }();

@@ -3,36 +3,40 @@
 
 #include <algorithm>
 #include <array>
-#include <condition_variable>
+#include <chrono>
 #include <list>
 #include <map>
 #include <mutex>
 #include <thread>
 #include <tuple>
 
+#include "rlx/base/forks.h"
+
 namespace rlx {
 namespace {
 
 using OpenKey = std::tuple<const Backend*, Device, int, DeviceOptions>;
 
-/// A device that a thread is opening. No lock is held meanwhile, because the backend may use rlx for it, including
-/// other devices.
+/// A device that a thread of this process is opening. No lock is held meanwhile, because the backend may use rlx for
+/// it, including other devices.
 struct Opening {
   const OpenKey& key;
   std::thread::id by;
+  int forks = fork_count();
 };
 
 struct Registry {
-  std::mutex mutex;
+  ProcessMutex mutex;
   std::array<std::shared_ptr<const Backend>, kNumDevices> registered;
-  std::mutex open_mutex;  // guards the members below
+  ProcessMutex open_mutex;  // guards the members below
   std::map<OpenKey, std::weak_ptr<OpenDevice>> open;
-  std::list<Opening> opening;  // each device once
-  std::condition_variable opened;
+  std::list<Opening> opening;                         // each device once
   std::map<std::thread::id, const OpenKey*> waiting;  // for a device that another thread opens
 
   const Opening* opening_of(const OpenKey& key) const {
-    const auto it = std::find_if(opening.begin(), opening.end(), [&](const Opening& o) { return o.key == key; });
+    const auto it = std::find_if(opening.begin(), opening.end(), [&](const Opening& o) {
+      return o.key == key && o.forks == fork_count();  // no thread of a parent process will end it
+    });
     return it == opening.end() ? nullptr : &*it;
   }
   /// True when the end of `o` waits for this thread.
@@ -45,7 +49,7 @@ struct Registry {
   }
 };
 Registry& registry() {
-  static Registry r;
+  static Registry& r = *new Registry;  // never destroyed: threads may outlive exit()
   return r;
 }
 
@@ -159,7 +163,9 @@ std::shared_ptr<OpenDevice> open_device(const std::shared_ptr<const Backend>& ba
                               "', is requested again by the code that is opening it"),
                   "a backend may use other devices to open one, but not the same one");
     r.waiting[std::this_thread::get_id()] = &key;
-    r.opened.wait(lock);
+    lock.unlock();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    lock.lock();
     r.waiting.erase(std::this_thread::get_id());
   }
   // Everything that allocates runs before the device is opened.
@@ -170,7 +176,6 @@ std::shared_ptr<OpenDevice> open_device(const std::shared_ptr<const Backend>& ba
   const auto end = [&] {
     lock.lock();
     r.opening.erase(ours);
-    r.opened.notify_all();
   };
   try {
     fresh = backend->open(id, at_open);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "rlx/base/forks.h"
 #include "rlx/tensor/packed_weight_cache.h"
 
 namespace rlx {
@@ -44,7 +45,7 @@ class PackedWeightFiles final : public PackedWeightCache {
   void write(const std::string& path, std::span<const std::string_view> parts);
   std::string folder_;
   Options options_;
-  mutable std::mutex mutex_;
+  mutable ObjectMutex mutex_{"a folder of packed weights"};
   std::vector<std::string> problems_;
   std::vector<const void*> mapped_;
   std::size_t found_bytes_ = 0, saved_bytes_ = 0;

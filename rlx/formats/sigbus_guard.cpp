@@ -13,6 +13,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "rlx/base/forks.h"
 #include "rlx/base/output_file.h"
 #include "rlx/formats/mapped_file.h"
 
@@ -29,7 +30,11 @@ struct MappingRecord {
 std::array<MappingRecord, 4096> mapping_records;
 std::atomic<std::size_t> records_used{0};  // later records were never used
 std::atomic<int> lost_mappings{0};
-std::mutex mapping_mutex;  // for code outside handlers
+// For code outside handlers. Never destroyed: threads may outlive exit().
+ProcessMutex& mapping_mutex() {
+  static auto& mutex = *new ProcessMutex;
+  return mutex;
+}
 
 std::atomic<bool> handler_installed{false};
 std::atomic<OnLostPage> otherwise_do{OnLostPage::End};
@@ -102,7 +107,7 @@ void install_sigbus_guard(OnLostPage otherwise) noexcept {
 }
 
 void guard_mapping(const void* address) noexcept {
-  const std::lock_guard<std::mutex> lock(mapping_mutex);
+  const std::lock_guard lock(mapping_mutex());
   MappingRecord* r = record_at(reinterpret_cast<std::uintptr_t>(address));
   if (!r) return;
   r->kept = true;
@@ -112,7 +117,7 @@ void guard_mapping(const void* address) noexcept {
 bool any_damaged_mapping() noexcept { return lost_mappings.load(std::memory_order_relaxed) != 0; }
 
 std::optional<std::string> damaged_file_at(const void* address) {
-  const std::lock_guard<std::mutex> lock(mapping_mutex);
+  const std::lock_guard lock(mapping_mutex());
   const MappingRecord* r = record_at(reinterpret_cast<std::uintptr_t>(address));
   if (!r || !r->lost.load()) return std::nullopt;
   const char* path = r->path.load();
@@ -120,7 +125,7 @@ std::optional<std::string> damaged_file_at(const void* address) {
 }
 
 std::optional<std::string> changed_file_at(const void* address) {
-  const std::lock_guard<std::mutex> lock(mapping_mutex);
+  const std::lock_guard lock(mapping_mutex());
   const MappingRecord* r = record_at(reinterpret_cast<std::uintptr_t>(address));
   const char* path = r ? r->path.load() : nullptr;
   struct stat now {};
@@ -133,7 +138,7 @@ std::optional<std::string> changed_file_at(const void* address) {
 }
 
 void detail::note_mapping(const void* begin, const FileStatus& status, const std::string& path) {
-  const std::lock_guard<std::mutex> lock(mapping_mutex);
+  const std::lock_guard lock(mapping_mutex());
   for (std::size_t i = 0; i < mapping_records.size(); ++i) {
     MappingRecord& r = mapping_records[i];
     if (r.begin.load() != 0) continue;
@@ -148,7 +153,7 @@ void detail::note_mapping(const void* begin, const FileStatus& status, const std
 }
 
 void detail::forget_mapping(const void* begin) noexcept {
-  const std::lock_guard<std::mutex> lock(mapping_mutex);
+  const std::lock_guard lock(mapping_mutex());
   MappingRecord* r = record_at(reinterpret_cast<std::uintptr_t>(begin));
   if (!r) return;
   r->begin = 0;

@@ -5,7 +5,8 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <shared_mutex>
+
+#include "rlx/base/forks.h"
 
 namespace rlx {
 namespace {
@@ -15,11 +16,11 @@ struct Entry {
   OpDef def;
 };
 struct Registry {
-  std::shared_mutex mutex;
+  ProcessMutex mutex;
   std::map<std::string, std::unique_ptr<const Entry>, std::less<>> entries;
 };
 Registry& registry() {
-  static Registry r;
+  static Registry& r = *new Registry;  // never destroyed: threads may outlive exit()
   return r;
 }
 
@@ -108,21 +109,21 @@ void register_op(const OpDef& def) {
   entry->def.attrs = CustomRules::attrs;
   if (!entry->def.cost.has()) entry->def.cost = moves_bytes;
   Registry& r = registry();
-  std::unique_lock lock(r.mutex);
+  std::lock_guard lock(r.mutex);
   std::string name = entry->name;
   if (!r.entries.try_emplace(name, std::move(entry)).second) refuse(name, "an op of this name is registered already");
 }
 
 const OpDef* registered_op(std::string_view name) {
   Registry& r = registry();
-  std::shared_lock lock(r.mutex);
+  std::lock_guard lock(r.mutex);
   auto it = r.entries.find(name);
   return it == r.entries.end() ? nullptr : &it->second->def;
 }
 
 std::vector<const OpDef*> registered_ops() {
   Registry& r = registry();
-  std::shared_lock lock(r.mutex);
+  std::lock_guard lock(r.mutex);
   std::vector<const OpDef*> out;
   for (const auto& [name, entry] : r.entries) out.push_back(&entry->def);
   return out;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <mutex>
 
+#include "rlx/base/forks.h"
 #include "rlx/compiler/preset_target.h"
 #include "rlx/device/plugin_backend.h"
 #include "rlx/device/registry.h"
@@ -36,8 +37,8 @@ Graph lowered(const Graph& g, const CompileOptions& options) {
 
 std::string load_listed_plugins() {
   // The text loaded last. A later change of the variable takes effect too.
-  static std::mutex mutex;
-  static std::string known, trouble;
+  static auto& mutex = *new ProcessMutex;
+  static auto &known = *new std::string, &trouble = *new std::string;
   const std::string listed = env_get("RLX_PLUGINS").value_or("");
   std::lock_guard lock(mutex);
   if (listed == known) return trouble;

@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "rlx/base/forks.h"
 #include "rlx/error.h"
 #include "rlx/tensor/out_of_memory.h"
 
@@ -16,7 +17,7 @@ namespace rlx {
 
 struct ModelFunction::Entry {
   ModelKey key;
-  std::mutex busy;
+  ObjectMutex busy{"the program of a ModelFunction"};
   std::atomic<std::thread::id> owner{};  // the thread that holds `busy`
   std::optional<CompiledGraph> program{};
   std::atomic<bool> made = false;  // `program` is set; read by threads that do not hold `busy`
@@ -24,7 +25,7 @@ struct ModelFunction::Entry {
 };
 
 struct ModelFunction::Programs {
-  std::mutex lock;  // guards the members below; never held while a program is built
+  ObjectMutex lock{"a ModelFunction"};  // guards the members below; never held while a program is built
   std::vector<std::shared_ptr<Entry>> entries{};
   std::map<std::uint64_t, Setter> weights{};  // in the order in which they were set
   std::map<std::string, std::uint64_t> params{};
@@ -71,7 +72,7 @@ CompiledGraph& ModelFunction::Program::operator*() const {
 ModelFunction::Program ModelFunction::compiled(const ModelKey& key) const try {
   std::shared_ptr<Entry> entry;
   {
-    const std::lock_guard<std::mutex> held(programs_->lock);
+    const std::lock_guard held(programs_->lock);
     for (const std::shared_ptr<Entry>& e : programs_->entries)
       if (e->key == key) entry = e;
     if (!entry) {
@@ -94,7 +95,7 @@ ModelFunction::Program ModelFunction::compiled(const ModelKey& key) const try {
     std::uint64_t number = 0;
     Setter next;
     {
-      const std::lock_guard<std::mutex> held(programs_->lock);
+      const std::lock_guard held(programs_->lock);
       const auto at = programs_->weights.upper_bound(entry->given);
       if (at == programs_->weights.end()) break;
       number = at->first, next = at->second;
@@ -103,7 +104,7 @@ ModelFunction::Program ModelFunction::compiled(const ModelKey& key) const try {
     try {
       next(*entry->program);
     } catch (...) {  // reported once; otherwise the model could never be used again
-      const std::lock_guard<std::mutex> held(programs_->lock);
+      const std::lock_guard held(programs_->lock);
       programs_->weights.erase(number);
       throw;
     }
@@ -119,7 +120,7 @@ std::vector<Tensor> ModelFunction::operator()(const NamedTensors& inputs, const 
 
 // `param`: the setter sets only this param, so an earlier value of it is dropped.
 void ModelFunction::give(Setter set, const std::string& param) const {
-  const std::lock_guard<std::mutex> held(programs_->lock);
+  const std::lock_guard held(programs_->lock);
   const std::uint64_t number = ++programs_->last;
   programs_->weights.emplace(number, std::move(set));
   if (param.empty()) return;
@@ -141,14 +142,14 @@ void ModelFunction::set_param(std::string_view name, const Tensor& value) const 
 }
 
 std::size_t ModelFunction::num_programs() const {
-  const std::lock_guard<std::mutex> held(programs_->lock);
+  const std::lock_guard held(programs_->lock);
   std::size_t count = 0;
   for (const std::shared_ptr<Entry>& e : programs_->entries) count += e->made;
   return count;
 }
 
 void ModelFunction::forget_programs() const {
-  const std::lock_guard<std::mutex> held(programs_->lock);
+  const std::lock_guard held(programs_->lock);
   programs_->entries.clear();
 }
 

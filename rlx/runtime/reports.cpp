@@ -6,6 +6,7 @@
 #include <mutex>
 #include <set>
 
+#include "rlx/base/forks.h"
 #include "rlx/runtime/env.h"
 
 namespace rlx {
@@ -29,8 +30,8 @@ bool maybe_log_dispatch(const CompileResult& r, bool verbose) {
 std::string maybe_dump_pipeline(const CompileResult& r) {
   const std::optional<std::string> path = env_get("RLX_IR_DUMP");
   if (!path || path->empty()) return {};
-  static std::mutex mutex;
-  static std::set<std::string> started;  // files that this process has written
+  static auto& mutex = *new ProcessMutex;
+  static auto& started = *new std::set<std::string>;  // files that this process has written
   std::lock_guard lock(mutex);
   std::string file = dump_file(r, *path);
   dump_pipeline(r, *path, /*append=*/started.contains(file));
@@ -42,7 +43,7 @@ std::shared_ptr<Trace> env_trace() {
   const std::optional<std::string> path = env_get("RLX_TRACE");
   if (!path || path->empty()) return nullptr;
   struct Traces {
-    std::mutex mutex;
+    ProcessMutex mutex;
     std::map<std::string, std::shared_ptr<Trace>> by_path;
   };
   static Traces* const all = new Traces;  // written at the end of the process, so never destroyed before

@@ -8,6 +8,7 @@
 #include <new>
 #include <stdexcept>
 
+#include "rlx/base/forks.h"
 #include "rlx/device/host_device.h"
 #include "rlx/error.h"
 #include "rlx/runtime/shared_programs.h"
@@ -324,8 +325,8 @@ namespace {
 std::shared_ptr<Buffer> outliving_work(std::shared_ptr<Buffer> memory) {
   Buffer* const raw = memory.get();
   return {raw, [held = std::move(memory)](Buffer*) {
-            static std::mutex mutex;
-            static std::vector<std::shared_ptr<Buffer>> busy;
+            static auto& mutex = *new ProcessMutex;
+            static auto& busy = *new std::vector<std::shared_ptr<Buffer>>;
             std::lock_guard lock(mutex);
             std::erase_if(busy, [](const auto& b) { return b->written().ready(); });
             if (held->written().ready()) return;

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <set>
 
+#include "rlx/base/forks.h"
 #include "rlx/device/registry.h"
 #include "rlx/ir/inspect.h"
 #include "rlx/runtime/absent_device.h"
@@ -20,8 +21,8 @@ namespace {
 
 // Reports ops that run slowly on the host on standard error, once for each op and device.
 void note_host_fallback(const KernelDispatchReport& report, bool by_cpu) {
-  static std::mutex mutex;
-  static std::set<std::string> noted;
+  static auto& mutex = *new ProcessMutex;
+  static auto& noted = *new std::set<std::string>;
   for (const KindDispatch& k : report.summaries) {
     if (k.path != DispatchPath::HostFallback) continue;
     std::lock_guard lock(mutex);

@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "rlx/base/forks.h"
 #include "rlx/compiler/lir_binder.h"
 #include "rlx/compiler/sync_points.h"
 #include "rlx/exec/program.h"
@@ -116,7 +117,7 @@ struct SharedPrograms {
 
   std::vector<std::vector<std::string>> input_symbols_;  // by input dimension: its symbol, empty for a number
   bool plain_inputs_ = true;                             // every input dimension is a number or one symbol
-  std::mutex mutex_;
+  ObjectMutex mutex_{"the compiler of a program"};
   std::list<std::shared_ptr<const CompiledProgram>> programs_;
   std::list<std::shared_ptr<const ProgramAtExtents>> at_extents_;
 };

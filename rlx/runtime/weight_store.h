@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "rlx/base/forks.h"
 #include "rlx/compiler/precision.h"
 #include "rlx/compiler/split_weights.h"
 #include "rlx/device/backend.h"
@@ -153,7 +154,7 @@ class WeightStore {
   static bool covers(std::vector<HeldPart>& parts);
   const Tensor& raw(const std::string& name);
 
-  mutable std::mutex mutex_;
+  mutable ObjectMutex mutex_{"the weights of a program"};
   std::shared_ptr<PackedWeightCache> cache_;
   KeepValues keep_;
   std::map<std::string, Param, std::less<>> params_;

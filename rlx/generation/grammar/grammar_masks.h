@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "rlx/base/forks.h"
 #include "rlx/generation/grammar.h"
 #include "rlx/generation/grammar/stack_machine.h"
 #include "rlx/generation/grammar/token_class.h"
@@ -33,7 +34,7 @@ struct GrammarMasks::Impl {
   void make_room(const std::shared_ptr<SharedStacks>& in_use);
   std::size_t bytes() const;
 
-  mutable std::mutex mutex;
+  mutable ObjectMutex mutex{"a Grammar"};
   const std::shared_ptr<const Automaton> automaton;
   const TokenTrie tokens;
   const TokenTrie::Impl& trie;

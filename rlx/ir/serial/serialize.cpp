@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 
+#include "rlx/base/forks.h"
 #include "rlx/base/printable.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/rewrite/bodies.h"
@@ -221,7 +222,7 @@ class Encoder {
 // file could otherwise fill memory through it.
 const char* interned(const std::string& s) {
   constexpr std::size_t kMaxNames = 4096, kMaxLength = 512;
-  static std::mutex mutex;
+  static auto& mutex = *new ProcessMutex;
   static auto* names = new std::set<std::string>();
   if (s.empty() || s.size() > kMaxLength) return "";
   std::lock_guard lock(mutex);

@@ -3,9 +3,9 @@
 
 #include <map>
 #include <mutex>
-#include <shared_mutex>
 
 #include "rlx/backends/cpu/entries.h"
+#include "rlx/base/forks.h"
 #include "rlx/ir/custom_op.h"
 #include "rlx/ir/ops/custom.h"
 #include "rlx/ir/rewrite/roots.h"
@@ -14,17 +14,17 @@ namespace rlx {
 namespace {
 
 struct Kernels {
-  std::shared_mutex mutex;
+  ProcessMutex mutex;
   std::map<std::string, CpuKernel, std::less<>> by_name;  // never erased: programs hold pointers to the values
 };
 Kernels& kernels() {
-  static Kernels k;
+  static Kernels& k = *new Kernels;  // never destroyed: threads may outlive exit()
   return k;
 }
 
 const CpuKernel* find_kernel(std::string_view name) {
   Kernels& k = kernels();
-  std::shared_lock lock(k.mutex);
+  std::lock_guard lock(k.mutex);
   auto it = k.by_name.find(name);
   return it == k.by_name.end() ? nullptr : &it->second;
 }
@@ -46,7 +46,7 @@ void register_cpu_kernel(std::string_view name, const CpuKernel& kernel) {
                 did_you_mean(name, names, "call register_op with its record first"));
   }
   Kernels& k = kernels();
-  std::unique_lock lock(k.mutex);
+  std::lock_guard lock(k.mutex);
   if (!k.by_name.try_emplace(std::string(name), kernel).second)
     throw Error(ErrorCode::InvalidArgument,
                 concat_text("register_cpu_kernel('", name, "'): the op has a cpu kernel already"));
