@@ -2,8 +2,10 @@
 #include "rlx/models/decoder_model.h"
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <numeric>
+#include <thread>
 #include <vector>
 
 #include "rlx/base/stop_request.h"
@@ -151,6 +153,21 @@ struct DecoderModel::Impl {
   // Inputs of the current run, in the order of the graph.
   std::vector<std::int32_t> tokens{}, positions{}, slots{}, tables{}, kv_len{}, q_start{}, rows{}, window_slots{},
       window_tables{}, adapters{};
+
+  std::atomic<std::thread::id> user{};  // the thread of the current call
+  // Marks a call that uses the cache.
+  struct Busy {
+    explicit Busy(Impl& m) : model(m) {
+      std::thread::id nobody{};
+      if (!model.user.compare_exchange_strong(nobody, std::this_thread::get_id()))
+        throw Error(ErrorCode::InvalidArgument, "two threads call one DecoderModel at the same time",
+                    "let one thread call it, or hold a lock around each call");
+    }
+    ~Busy() { model.user = std::thread::id(); }
+    Busy(const Busy&) = delete;
+    Busy& operator=(const Busy&) = delete;
+    Impl& model;
+  };
 
   std::vector<std::string> weight_names() const {
     std::vector<std::string> names;
@@ -476,20 +493,26 @@ Tensor DecoderModel::forward(std::span<const TokenId> tokens, LogitRows rows) {
 }
 
 Tensor DecoderModel::forward(std::span<const SequenceTokens> parts, LogitRows rows) try {
+  const Impl::Busy busy(impl());
   return impl().forward(parts, rows);
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("DecoderModel::forward");
 }
 
 std::vector<NodeTime> DecoderModel::profile(std::span<const TokenId> tokens) try {
+  const Impl::Busy busy(impl());
   return impl().profile(tokens);
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("DecoderModel::profile");
 }
 
 std::int64_t DecoderModel::length(std::int64_t sequence) const { return impl().cache.length(sequence); }
-void DecoderModel::truncate(std::int64_t length, std::int64_t sequence) { impl().cache.truncate(sequence, length); }
+void DecoderModel::truncate(std::int64_t length, std::int64_t sequence) {
+  const Impl::Busy busy(impl());
+  impl().cache.truncate(sequence, length);
+}
 void DecoderModel::reset() {
+  const Impl::Busy busy(impl());
   for (std::int64_t s = 0; s < impl().cache.sequences(); ++s) impl().cache.truncate(s, 0);
 }
 const DecoderConfig& DecoderModel::config() const { return impl().config; }
@@ -517,6 +540,7 @@ Fingerprint DecoderModel::sources_fingerprint() const {
 }
 std::shared_ptr<const PackedWeightFiles> DecoderModel::packed_weights() const { return impl().packed_weights; }
 void DecoderModel::write_cache(std::string_view state, const Tensor& value, Rows rows) {
+  const Impl::Busy busy(impl());
   impl().program.write_state(state, value, rows);
 }
 const CompiledGraph& DecoderModel::program() const { return impl().program; }

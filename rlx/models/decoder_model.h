@@ -65,7 +65,7 @@ struct SequenceTokens {
   std::int64_t adapter = -1;  // index in DecoderModel::adapters(), the same for all tokens of a text; -1: none
 };
 
-/// A decoder with its weights and its KV cache. One call at a time.
+/// A decoder with its weights and its KV cache. One call at a time: a concurrent call is an InvalidArgument error.
 class DecoderModel {
  public:
   /// Loads a Hugging Face folder (config.json, *.safetensors) or a GGUF file and compiles it for `session`. Weights

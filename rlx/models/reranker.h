@@ -35,7 +35,7 @@ struct RerankerOptions {
 /// Scores pairs of a query and a passage with a `*ForSequenceClassification` model of any family that build_encoder
 /// supports with a classifier, or with a `Qwen3ForCausalLM` that is asked whether the passage answers the query. Its
 /// score is the logit of "yes" minus that of "no" after the question; the sigmoid of it is the probability of "yes"
-/// among the two. Not for concurrent calls: make one per thread.
+/// among the two. Calls of several threads take turns.
 class Reranker {
  public:
   /// Loads `folder` (config.json, tokeniser, *.safetensors) and compiles it. Errors: those of the readers and of

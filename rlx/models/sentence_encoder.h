@@ -31,7 +31,7 @@ struct SentenceEncoderOptions {
   DeviceOptions device_options{};  // options of the device's backend, as in Session
 };
 
-/// Embeds texts. Not for concurrent calls: make one per thread.
+/// Embeds texts. Calls of several threads take turns.
 class SentenceEncoder {
  public:
   /// Loads `folder` (config.json, tokeniser, *.safetensors) and compiles the encoder. Errors: those of the readers;

@@ -26,8 +26,16 @@ std::size_t find_io(const std::vector<IoInfo>& infos, std::string_view name, std
 
 CompiledGraph::CompiledGraph(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 CompiledGraph::CompiledGraph(CompiledGraph&&) noexcept = default;
-CompiledGraph& CompiledGraph::operator=(CompiledGraph&&) noexcept = default;
-CompiledGraph::~CompiledGraph() = default;
+CompiledGraph& CompiledGraph::operator=(CompiledGraph&& other) noexcept {
+  if (this == &other) return *this;
+  if (impl_ && !impl_->gate.close()) (void)impl_.release();
+  impl_ = std::move(other.impl_);
+  return *this;
+}
+// Waits for the calls of other threads. What a thread of the parent process was using is leaked in the child.
+CompiledGraph::~CompiledGraph() {
+  if (impl_ && !impl_->gate.close()) (void)impl_.release();
+}
 
 CompiledGraph::Impl& CompiledGraph::impl() const {
   if (!impl_)
@@ -53,36 +61,49 @@ std::vector<std::vector<float>> CompiledGraph::run(std::initializer_list<NamedIn
   throw_out_of_memory("CompiledGraph::run");
 }
 
-std::vector<std::vector<float>> CompiledGraph::run(const std::vector<NamedInput>& given) try {
-  const std::vector<TensorView> given_views = impl().views_of(given);
+std::vector<std::vector<float>> CompiledGraph::Impl::run(const std::vector<NamedInput>& given) {
+  const std::vector<TensorView> given_views = views_of(given);
   std::span<const TensorView> views = given_views;
   std::vector<std::vector<float>> results;
-  const ProgramInUse used = impl().program_for_f32(views, results);
+  const ProgramInUse used = program_for_f32(views, results);
   BoundProgram& s = *used;
-  impl().run(s, views);
+  run(s, views);
   return results;
+}
+
+std::vector<std::vector<float>> CompiledGraph::run(const std::vector<NamedInput>& given) try {
+  return Impl::Call(impl(), Impl::Use::AnyInstance)->run(given);
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::run");
 }
 
-std::vector<Tensor> CompiledGraph::run_typed(const NamedTensors& given) try {
+std::vector<Tensor> CompiledGraph::Impl::run_typed(const NamedTensors& given) {
   std::vector<std::vector<std::int64_t>> dims;
-  const std::vector<TensorView> given_views = impl().views_of(given, dims);
+  const std::vector<TensorView> given_views = views_of(given, dims);
   std::span<const TensorView> views = given_views;
-  const ProgramInUse used = impl().program_for(views);
+  const ProgramInUse used = program_for(views);
   BoundProgram& s = *used;
   std::vector<Tensor> results;
   for (const Shape& shape : s.spec->outputs)
-    results.push_back(make_room(impl().code->source.name(), concat_text("output ", results.size(), ' ', shape),
+    results.push_back(make_room(code->source.name(), concat_text("output ", results.size(), ' ', shape),
                                 shape.size_bytes(), [&] { return Tensor::uninitialized(shape); }));
   for (std::size_t i = 0; i < results.size(); ++i) s.results[i] = results[i].mutable_data();
-  impl().run(s, views);
+  run(s, views);
   return results;
+}
+
+std::vector<Tensor> CompiledGraph::run_typed(const NamedTensors& given) try {
+  return Impl::Call(impl(), Impl::Use::AnyInstance)->run_typed(given);
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::run_typed");
 }
 
 std::vector<Tensor> CompiledGraph::Impl::run_device(const NamedTensors& inputs, NamedTensors* given) {
+  if (has_output_handles()) {
+    std::vector<Tensor> results = run_typed(inputs);
+    for (Tensor& t : results) t = value_on(*device, t);
+    return results;
+  }
   std::vector<std::vector<std::int64_t>> dims;
   const std::vector<TensorView> given_views = views_of(inputs, dims);
   std::span<const TensorView> views = given_views;
@@ -94,30 +115,27 @@ std::vector<Tensor> CompiledGraph::Impl::run_device(const NamedTensors& inputs, 
 }
 
 std::vector<Tensor> CompiledGraph::run_device(const NamedTensors& given) try {
-  if (impl().has_output_handles()) {
-    std::vector<Tensor> results = run_typed(given);
-    for (Tensor& t : results) t = value_on(*impl().device, t);
-    return results;
-  }
-  return impl().run_device(given, nullptr);
+  return Impl::Call(impl(), Impl::Use::AnyInstance)->run_device(given, nullptr);
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::run_device");
 }
 
 std::vector<Tensor> CompiledGraph::run_device(NamedTensors&& given) try {
-  if (impl().has_output_handles()) return run_device(static_cast<const NamedTensors&>(given));
+  const Impl::Call on(impl(), Impl::Use::AnyInstance);
+  if (on->has_output_handles()) return on->run_device(given, nullptr);
   NamedTensors ours = std::move(given);
-  return impl().run_device(ours, &ours);
+  return on->run_device(ours, &ours);
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::run_device");
 }
 
 void CompiledGraph::run_into(std::span<const TensorView> in, std::span<const MutableTensorView> out) try {
-  const ProgramInUse used = impl().program_for(in);
+  const Impl::Call on(impl(), Impl::Use::AnyInstance);
+  const ProgramInUse used = on->program_for(in);
   BoundProgram& s = *used;
   if (out.size() != s.spec->outputs.size())
     throw Error(ErrorCode::InvalidArgument,
-                concat_text("graph '", impl().code->source.name(), "' has ", s.spec->outputs.size(),
+                concat_text("graph '", on->code->source.name(), "' has ", s.spec->outputs.size(),
                             " outputs, got views for ", out.size()));
   for (std::size_t i = 0; i < out.size(); ++i) {
     const Shape& shape = s.spec->outputs[i];
@@ -126,7 +144,7 @@ void CompiledGraph::run_into(std::span<const TensorView> in, std::span<const Mut
       throw Error(ErrorCode::DTypeMismatch,
                   concat_text("output '", name, "' is ", shape, ", the view is ", dtype_name(out[i].dtype)),
                   "pass a view of the declared dtype");
-    const bool padded = impl().extent && out[i].size_bytes > shape.size_bytes();  // room for rows that are not computed
+    const bool padded = on->extent && out[i].size_bytes > shape.size_bytes();  // room for rows that are not computed
     if (out[i].size_bytes != shape.size_bytes() && !padded)
       throw Error(ErrorCode::ShapeMismatch,
                   concat_text("output '", name, "' is ", shape, " (", shape.size_bytes(), " bytes), the view has ",
@@ -138,29 +156,31 @@ void CompiledGraph::run_into(std::span<const TensorView> in, std::span<const Mut
     require_aligned("output", name, out[i].data, out[i].dtype);
     s.results[i] = out[i].data;
   }
-  impl().check_overlap(s, in, out);
-  impl().run(s, in);
+  on->check_overlap(s, in, out);
+  on->run(s, in);
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::run_into");
 }
 
 std::span<const Slot> CompiledGraph::run_slots(std::span<const TensorView> in) try {
-  const ProgramInUse used = impl().program_for(in);
+  const Impl::Call on(impl(), Impl::Use::Own);
+  const ProgramInUse used = on->program_for(in);
   BoundProgram& s = *used;
-  impl().keep_results(s, in);
-  impl().run(s, in);
+  on->keep_results(s, in);
+  on->run(s, in);
   return s.spec->slots;
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::run_slots");
 }
 
-const std::byte* CompiledGraph::arena_ptr() const { return impl().memory.results(); }
+const std::byte* CompiledGraph::arena_ptr() const { return Impl::Call(impl(), Impl::Use::Own)->memory.results(); }
 
 void CompiledGraph::prepare_shape(std::span<const std::vector<std::int64_t>> dims) try {
   if (dims.size() != inputs().size())
     throw Error(ErrorCode::InvalidArgument, concat_text("graph '", impl().code->source.name(), "' takes ",
                                                         inputs().size(), " inputs, got dimensions for ", dims.size()));
-  impl().bind(impl().use(impl().code->specialize({dims.begin(), dims.end()})));
+  const Impl::Call on(impl(), Impl::Use::Own);
+  on->bind(on->use(on->code->specialize({dims.begin(), dims.end()})));
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::prepare_shape");
 }
@@ -174,17 +194,18 @@ Cost cost_of(const Graph& g, const Node& n) {
 }  // namespace
 
 std::vector<NodeTime> CompiledGraph::profile(std::span<const TensorView> in) try {
+  const Impl::Call on(impl(), Impl::Use::Own);
   std::vector<StepTime> times, late;
-  const ProgramInUse used = impl().program_for(in, &times);
+  const ProgramInUse used = on->program_for(in, &times);
   BoundProgram& s = *used;
-  impl().keep_results(s, in);
-  impl().run(s, in, &late);
+  on->keep_results(s, in);
+  on->run(s, in, &late);
   times.insert(times.end(), late.begin(), late.end());
   const Graph& g = s.spec->lir().graph;
   std::vector<NodeTime> out;
   for (const StepTime& t : times) {
     if (!t.node.valid()) {  // the device reports only the time of the whole run
-      NodeTime whole{g.name(), "the whole graph", std::string(impl().code->target->name()), t.ns, {}, {}};
+      NodeTime whole{g.name(), "the whole graph", std::string(on->code->target->name()), t.ns, {}, {}};
       for (const Node& n : g.nodes()) {
         const Cost c = cost_of(g, n);
         whole.cost.flops += c.flops;
@@ -220,40 +241,56 @@ std::vector<NodeTime> median_profile(CompiledGraph& program, std::span<const Ten
   return out;
 }
 
-CompiledGraph CompiledGraph::clone() const try {
-  auto copy = std::make_unique<Impl>(impl().code);
-  copy->weights = impl().weights;
-  copy->extent = impl().extent;
-  copy->extent_rows = impl().extent_rows;
-  copy->handles = impl().handles;
+std::unique_ptr<CompiledGraph::Impl> CompiledGraph::Impl::copy() {
+  auto copy = std::make_unique<Impl>(code);
+  copy->weights = weights;
+  copy->extent = extent;
+  copy->extent_rows = extent_rows;
+  copy->handles = handles;
   for (auto& [name, handle] : copy->handles)
     if (!handle.value.buffer())  // a device tensor with several owners is never overwritten, so it can be shared
       handle.value = Tensor::copy_of(handle.value.data(), handle.value.shape());
-  for (const auto& s : impl().states) copy->states.push_back(copy->copy_of(*s));
-  for (auto it = impl().shapes.rbegin(); it != impl().shapes.rend(); ++it) copy->use((*it)->spec);
-  return CompiledGraph(std::move(copy));
+  for (const auto& s : states) copy->states.push_back(copy->copy_of(*s));
+  for (auto it = shapes.rbegin(); it != shapes.rend(); ++it) copy->use((*it)->spec);
+  copy->note_what_runs_keep();
+  return copy;
+}
+
+CompiledGraph CompiledGraph::clone() const try {
+  return CompiledGraph(Impl::Call(impl(), Impl::Use::AnyInstance)->copy());
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::clone");
 }
 
 const CompileResult& CompiledGraph::compile_result() const try {
-  if (impl().shapes.empty())
-    if (auto common = impl().code->common()) return common->result;  // the cache keeps it alive
-  return impl().last().spec->code->result;
+  const Impl::Call on(impl(), Impl::Use::Own);
+  std::shared_ptr<const CompiledProgram> program;
+  if (on->shapes.empty()) program = on->code->common();
+  if (!program) program = on->last().spec->code;
+  // The result stays while runs of other threads use other shapes.
+  auto& shown = on->shown;
+  if (std::find(shown.begin(), shown.end(), program) == shown.end()) {
+    constexpr std::size_t kMaxShown = 32;
+    if (shown.size() == kMaxShown) shown.erase(shown.begin());
+    shown.push_back(program);
+  }
+  return program->result;
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::compile_result");
 }
 std::string CompiledGraph::code() const try {
-  const auto common = impl().shapes.empty() ? impl().code->common() : impl().last().spec->code;
+  const Impl::Call on(impl(), Impl::Use::Own);
+  const auto common = on->shapes.empty() ? on->code->common() : on->last().spec->code;
   return common ? common->executable->code() : std::string();
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::code");
 }
 std::size_t CompiledGraph::arena_bytes() const {
-  return impl().shapes.empty() ? 0 : impl().last().spec->code->memory_bytes();
+  const Impl::Call on(impl(), Impl::Use::Own);
+  return on->shapes.empty() ? 0 : on->last().spec->code->memory_bytes();
 }
 std::size_t CompiledGraph::prepared_bytes() const try {
-  return impl().weights->bytes();
+  return Impl::Call(impl(), Impl::Use::Nothing)->weights->bytes();
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::prepared_bytes");
 }

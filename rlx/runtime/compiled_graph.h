@@ -66,8 +66,16 @@ struct NodeTime {
 };
 
 /// A compiled program. Clones share its code, and its weights until one of them is set; each has its own memory.
-/// Movable. One call at a time; use clone() for more. A wrong name, length or dtype is an error that names it and the
-/// nearest right one. A call of a moved-from object is an error too.
+/// Movable. A wrong name, length or dtype is an error that names it and the nearest right one. A call of a moved-from
+/// object is an error too.
+///
+/// Any number of threads may call it. Runs that return their results or write them to the caller's memory proceed at
+/// once, each on memory of its own (kept for later runs). Where a program has states or handles of outputs, runs take
+/// turns. So do the calls whose results stay in the object (run_slots, run_raw, commit_no_wait, profile). Calls that
+/// set weights, sticky inputs or the active extent wait for the runs that have begun, and later runs wait for them. A
+/// callback or custom kernel may call the program that runs it, unless the call would have to wait for that run: then
+/// it is an error. No call may begin while the object is moved, assigned to or destroyed. Calls that have begun go on
+/// after a move; assigning and destroying wait for them.
 ///
 /// Symbolic dimensions take their values from the inputs of each run, by the mode of each symbol
 /// (CompileOptions::symbol_modes). *specialise*, the default: every set of values is compiled, which takes
@@ -131,9 +139,9 @@ class CompiledGraph {
   void share_weights_from(const CompiledGraph& other);
 
   // -- running
-  /// Sets a sticky input by copy. Later runs with named inputs use it when they do not pass that input. Takes f32
-  /// values, bytes of any dtype, or a tensor, on the host or on the program's device (shared; needed when more than one
-  /// dimension is unknown).
+  /// Sets a sticky input by copy, for all threads. Later runs with named inputs use it when they do not pass that
+  /// input. Takes f32 values, bytes of any dtype, or a tensor, on the host or on the program's device (shared; needed
+  /// when more than one dimension is unknown).
   void set_input(std::string_view name, std::span<const float> values);
   void set_input(std::string_view name, std::initializer_list<float> values) {
     set_input(name, std::span<const float>(values.begin(), values.size()));
@@ -157,10 +165,12 @@ class CompiledGraph {
   /// on. A view may leave `dims` empty when at most one of its input's dimensions is unknown. An output may be an
   /// input's own buffer when the pair was donated (CompileOptions::donate).
   void run_into(std::span<const TensorView> inputs, std::span<const MutableTensorView> outputs);
-  /// The same with results in memory of this object, valid until the next run: bytes at arena_ptr() + offset.
+  /// The same with results in memory of this object: bytes at arena_ptr() + offset. They are valid until the next run
+  /// of this thread, or the next run_slots, run_raw, commit_no_wait or profile of any thread; in programs whose runs
+  /// take turns until the next run.
   std::span<const Slot> run_slots(std::span<const TensorView> inputs);
   const std::byte* arena_ptr() const;
-  /// The same with named inputs: a view of each output with its dims, valid until the next run.
+  /// The same with named inputs: a view of each output with its dims, valid as long.
   std::vector<TensorView> run_raw(std::initializer_list<NamedInput> inputs = {});
   std::vector<TensorView> run_raw(const std::vector<NamedInput>& inputs);
   std::vector<TensorView> run_raw(const NamedTensors& inputs);
@@ -196,8 +206,8 @@ class CompiledGraph {
   /// Sets every state back to its initial value.
   void reset();
   /// From now on states of equal names are shared by both objects (prefill and decode over one cache), with the values
-  /// of `other`. Calls of objects that share states must not overlap. Returns the number of shared states; NotFound
-  /// when there are none.
+  /// of `other`. Runs of objects that share states take turns. Returns the number of shared states; NotFound when there
+  /// are none.
   std::size_t share_state_from(CompiledGraph& other);
   /// A value kept between runs under a name. If the name is an input's, the value serves runs that do not pass that
   /// input. If the name is an output's ("out0"), that output replaces the value after each run. A graph whose input is
@@ -213,7 +223,7 @@ class CompiledGraph {
   /// Another instance of the same code. Prepared weights are shared until one side sets a weight. States are copied.
   CompiledGraph clone() const;
 
-  /// The compile result for the last used shape.
+  /// The compile result for the last used shape. It is kept until 32 others were returned.
   const CompileResult& compile_result() const;
   /// The text that the devices of that program receive, for example StableHLO or WGSL. Empty for devices that receive
   /// none. Also works for a device that is absent (Session::for_target).

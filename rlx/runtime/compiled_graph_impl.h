@@ -1,6 +1,8 @@
 // The implementation of CompiledGraph: the bound memory of one instance. Internal.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <list>
 #include <map>
 #include <memory>
@@ -11,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "rlx/base/forks.h"
+#include "rlx/runtime/call_gate.h"
 #include "rlx/runtime/compiled_graph.h"
 #include "rlx/runtime/run_memory.h"
 #include "rlx/runtime/shared_programs.h"
@@ -68,6 +72,9 @@ class ProgramInUse {
 /// A state between runs: its bytes on the device, and the events of the work on them. Instances that share the state
 /// share the cell.
 struct StateCell {
+  StateCell(std::shared_ptr<Buffer> b, Shape s, std::shared_ptr<OpenDevice> d, bool keeps)
+      : buffer(std::move(b)), shape(std::move(s)), device(std::move(d)), keep(keeps) {}
+  ObjectMutex turn{"a state that several CompiledGraphs share"};  // of calls, when other instances share the cell
   std::shared_ptr<Buffer> buffer;
   Shape shape;
   std::shared_ptr<OpenDevice> device;  // the device that holds it
@@ -114,6 +121,9 @@ inline std::size_t find_io(const std::vector<IoInfo>& infos, const NameIndex& in
   return place ? *place : find_io(infos, name, what, graph);
 }
 
+/// An address that names the calling thread.
+const void* this_thread();
+
 /// True when the address is aligned for values of that dtype.
 bool lies_aligned(const void* data, DType dtype);
 /// Throws InvalidArgument naming the value when `data` is not aligned to its elements. Kernels access caller memory in
@@ -138,6 +148,18 @@ auto make_room(const std::string& graph, const std::string& what, std::size_t by
 }
 
 struct CompiledGraph::Impl {
+  class Call;
+  using Use = CallGate::Use;
+  /// Idle instances for runs that find the memory of the object in use. Only `gate`, `idle`, `changes` and `results_of`
+  /// of the object itself are used, not those of a spare instance.
+  CallGate gate;
+  std::array<std::atomic<Impl*>, 16> idle{};
+  std::uint64_t changes = 0;  // counts the calls that changed weights, sticky inputs or the active extent; for a spare
+                              // instance: the count at its last run
+  std::atomic<const void*> results_of{nullptr};  // the thread whose run left results in the memory of the object
+  std::vector<std::shared_ptr<const CompiledProgram>> shown;  // those that compile_result returned last
+  std::vector<StateCell*> cells_in_order;                     // `states` by address
+
   std::shared_ptr<SharedPrograms> code;
   std::shared_ptr<OpenDevice> device;
   std::shared_ptr<Stream> stream;
@@ -170,6 +192,15 @@ struct CompiledGraph::Impl {
   RunNames names;
 
   explicit Impl(std::shared_ptr<SharedPrograms> shared);
+  ~Impl();
+  /// An instance for one run: an idle one with the weights and inputs of today, or a new one.
+  Impl* take_spare();
+  void give_back(Impl* spare) noexcept;
+  /// Spare instances let go of the weights, so that a change need not copy them for their sake.
+  void release_spare_weights();
+  /// After `states` or handles were set.
+  void note_what_runs_keep();
+  std::unique_ptr<Impl> copy();
   /// The trace that it records into, or null.
   Trace* trace() const { return code->options.trace.get(); }
   const RunNames& run_names();
@@ -265,6 +296,34 @@ struct CompiledGraph::Impl {
   Event start_run(const std::vector<NamedInput>& given, std::vector<std::vector<float>>& results);
   BoundProgram& last() const;
   WeightStore& own_weights();
+  void set_param(const IoInfo& info, const void* data, std::size_t bytes, DType dtype);
+  void set_param(const IoInfo& info, const Tensor& value);
+  std::vector<std::string> unset_params() const;
+  std::vector<std::vector<float>> run(const std::vector<NamedInput>& given);
+  std::vector<Tensor> run_typed(const NamedTensors& given);
+  Tensor read_handle(std::string_view name) const;
+};
+
+/// One call of a CompiledGraph. It waits until the call may proceed, and gives it the instance that it works on.
+class CompiledGraph::Impl::Call {
+ public:
+  Call(Impl& object, Use use);
+  ~Call();
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+  Impl& operator*() const { return *at_; }
+  Impl* operator->() const { return at_; }
+
+ private:
+  CallGate::Inside where() const;
+  void lock_states();
+
+  Impl& object_;
+  Impl* at_;
+  CallGate::Entry entry_{};
+  bool holds_states_ = false;
+  const void*& purpose_;  // of this thread: its innermost call
+  const void* outer_;     // the call of this thread, or of the thread whose run it works for, that this one is part of
 };
 
 }  // namespace rlx

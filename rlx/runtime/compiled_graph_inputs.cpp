@@ -88,38 +88,44 @@ void CompiledGraph::set_input_typed(std::string_view name, const void* data, std
     throw Error(
         ErrorCode::ShapeMismatch,
         concat_text("input '", name, "': ", bytes, " bytes are not a whole number of ", dtype_name(dtype), " values"));
-  impl().set_handle(name, Tensor::copy_of(data, Shape({bytes / bits * 8 + bytes % bits * 8 / bits}, dtype)), {}, false);
+  Impl::Call(impl(), Impl::Use::Change)
+      ->set_handle(name, Tensor::copy_of(data, Shape({bytes / bits * 8 + bytes % bits * 8 / bits}, dtype)), {}, false);
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::set_input_typed");
 }
 
 void CompiledGraph::set_input(std::string_view name, const Tensor& value) try {
-  impl().set_handle(name, value, value.dims(), false);
+  Impl::Call(impl(), Impl::Use::Change)->set_handle(name, value, value.dims(), false);
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::set_input");
 }
 
 void CompiledGraph::bind_handle(std::string_view name, std::span<const float> values) try {
-  impl().set_handle(name, Tensor::copy_of(values.data(), Shape({Dim(values.size())}, DType::F32)), {}, true);
+  Impl::Call(impl(), Impl::Use::Change)
+      ->set_handle(name, Tensor::copy_of(values.data(), Shape({Dim(values.size())}, DType::F32)), {}, true);
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::bind_handle");
 }
 
 void CompiledGraph::bind_handle(std::string_view name, const Tensor& value) try {
-  impl().set_handle(name, value, value.dims(), true);
+  Impl::Call(impl(), Impl::Use::Change)->set_handle(name, value, value.dims(), true);
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::bind_handle");
 }
 
-Tensor CompiledGraph::read_handle(std::string_view name) const try {
-  auto it = impl().handles.find(name);
-  if (it == impl().handles.end()) {
+Tensor CompiledGraph::Impl::read_handle(std::string_view name) const {
+  auto it = handles.find(name);
+  if (it == handles.end()) {
     std::vector<IoInfo> bound;
-    for (const auto& [key, handle] : impl().handles) bound.push_back({key, handle.value.shape()});
-    (void)find_io(bound, name, "handle", impl().code->source.name());
+    for (const auto& [key, handle] : handles) bound.push_back({key, handle.value.shape()});
+    (void)find_io(bound, name, "handle", code->source.name());
   }
   const Tensor& value = it->second.value;
   return value.buffer() ? value.to_host() : Tensor::copy_of(value.data(), value.shape());
+}
+
+Tensor CompiledGraph::read_handle(std::string_view name) const try {
+  return Impl::Call(impl(), Impl::Use::AnyInstance)->read_handle(name);
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::read_handle");
 }
@@ -177,8 +183,9 @@ void CompiledGraph::Impl::fill_from_handles(std::vector<TensorView>& views, std:
 // -- padded batches --
 
 bool CompiledGraph::set_active_extent(std::optional<ActiveExtent> extent) try {
+  const Impl::Call on(impl(), Impl::Use::Change);
   if (!extent) {
-    impl().extent.reset();
+    on->extent.reset();
     return true;
   }
   if (extent->actual < 1 || extent->actual > extent->upper)
@@ -197,14 +204,14 @@ bool CompiledGraph::set_active_extent(std::optional<ActiveExtent> extent) try {
   const bool possible = rows && std::any_of(inputs().begin(), inputs().end(), [&](const IoInfo& i) {
                           return i.shape.rank() > 0 && i.shape.dim(0) == *rows;
                         });
-  impl().extent.reset();
+  on->extent.reset();
   if (!possible) return false;
-  const auto& symbols = impl().code->source.symbols();
+  const auto& symbols = on->code->source.symbols();
   if (const auto it = symbols.find(*leading.begin()); it != symbols.end() && extent->upper > it->second.max)
     throw Error(ErrorCode::InvalidArgument, concat_text("an active extent of ", extent->upper, " rows, but symbol '",
                                                         it->first, "' is at most ", it->second.max));
-  impl().extent_rows = std::move(*rows);
-  impl().extent = extent;
+  on->extent_rows = std::move(*rows);
+  on->extent = extent;
   return true;
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::set_active_extent");

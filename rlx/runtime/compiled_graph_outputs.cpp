@@ -114,14 +114,16 @@ std::vector<TensorView> CompiledGraph::run_raw(std::initializer_list<NamedInput>
 }
 
 std::vector<TensorView> CompiledGraph::run_raw(const std::vector<NamedInput>& given) try {
-  return impl().run_to_views(impl().views_of(given));
+  const Impl::Call on(impl(), Impl::Use::Own);
+  return on->run_to_views(on->views_of(given));
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::run_raw");
 }
 
 std::vector<TensorView> CompiledGraph::run_raw(const NamedTensors& given) try {
   std::vector<std::vector<std::int64_t>> dims;
-  return impl().run_to_views(impl().views_of(given, dims));
+  const Impl::Call on(impl(), Impl::Use::Own);
+  return on->run_to_views(on->views_of(given, dims));
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::run_raw");
 }
@@ -130,13 +132,14 @@ std::vector<std::vector<std::vector<float>>> CompiledGraph::run_pipelined(
     const std::vector<std::vector<NamedInput>>& sets) try {
   std::vector<std::vector<std::vector<float>>> out;
   out.reserve(sets.size());
-  if (impl().has_output_handles()) {  // each run reads the results of the previous one
-    for (const std::vector<NamedInput>& set : sets) out.push_back(run(set));
+  const Impl::Call on(impl(), Impl::Use::AnyInstance);
+  if (on->has_output_handles()) {  // each run reads the results of the previous one
+    for (const std::vector<NamedInput>& set : sets) out.push_back(on->run(set));
     return out;
   }
-  Fetching fetching(*impl().stream);
+  Fetching fetching(*on->stream);
   Event done;
-  for (const std::vector<NamedInput>& set : sets) done = impl().start_run(set, out.emplace_back());
+  for (const std::vector<NamedInput>& set : sets) done = on->start_run(set, out.emplace_back());
   fetching.finish(done);
   return out;
 } catch (const std::bad_alloc&) {
@@ -149,20 +152,23 @@ void CompiledGraph::commit_no_wait(std::initializer_list<NamedInput> given) try 
   throw_out_of_memory("CompiledGraph::commit_no_wait");
 }
 void CompiledGraph::commit_no_wait(const std::vector<NamedInput>& given) try {
-  impl().commit(impl().views_of(given));
+  const Impl::Call on(impl(), Impl::Use::Own);
+  on->commit(on->views_of(given));
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::commit_no_wait");
 }
 void CompiledGraph::commit_no_wait(const NamedTensors& given) try {
   std::vector<std::vector<std::int64_t>> dims;
-  impl().commit(impl().views_of(given, dims));
+  const Impl::Call on(impl(), Impl::Use::Own);
+  on->commit(on->views_of(given, dims));
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::commit_no_wait");
 }
 
 std::span<const Slot> CompiledGraph::sync_pending() {
-  const std::span<const Slot> slots = std::exchange(impl().committed, {});  // a failed run left none
-  std::exchange(impl().pending, {}).wait();
+  const Impl::Call on(impl(), Impl::Use::Own);
+  const std::span<const Slot> slots = std::exchange(on->committed, {});  // a failed run left none
+  std::exchange(on->pending, {}).wait();
   return slots;
 }
 

@@ -41,6 +41,7 @@ void require_on_host(std::string_view what, std::string_view name, const Tensor&
 
 WeightStore& CompiledGraph::Impl::own_weights() {
   require_present();
+  release_spare_weights();
   if (!sole_owner(weights)) weights = std::make_shared<WeightStore>(*weights);  // a clone reads the old one
   ++binding_generation;
   return *weights;
@@ -53,9 +54,16 @@ void CompiledGraph::set_param(std::string_view name, std::span<const float> valu
 }
 
 void CompiledGraph::set_param_typed(std::string_view name, const void* data, std::size_t bytes, DType dtype) try {
-  const TraceScope traced(impl().trace());
+  const Impl::Call on(impl(), Impl::Use::Change);
+  on->set_param(param_of(*on->code, name), data, bytes, dtype);
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("CompiledGraph::set_param_typed");
+}
+
+void CompiledGraph::Impl::set_param(const IoInfo& info, const void* data, std::size_t bytes, DType dtype) {
+  const std::string& name = info.name;
+  const TraceScope traced(trace());
   const TraceSpan span("weights", "set", name);
-  const IoInfo& info = param_of(*impl().code, name);
   Shape given = info.shape.with_dtype(dtype);
   if (!given.is_static())
     throw Error(ErrorCode::Unsupported, concat_text("param '", name, "' ", info.shape, " has unbound symbols"),
@@ -74,15 +82,20 @@ void CompiledGraph::set_param_typed(std::string_view name, const void* data, std
                                                         ", but the pointer to its ", bytes, " bytes is null"));
   const Tensor value = packable(data, given, nullptr);
   const WeightStore::NewValue next{info.name, value, info.shape.dtype(), nullptr};
-  impl().own_weights().set(std::span(&next, 1));
-} catch (const std::bad_alloc&) {
-  throw_out_of_memory("CompiledGraph::set_param_typed");
+  own_weights().set(std::span(&next, 1));
 }
 
 void CompiledGraph::set_param(std::string_view name, const Tensor& value) try {
-  const TraceScope traced(impl().trace());
+  const Impl::Call on(impl(), Impl::Use::Change);
+  on->set_param(param_of(*on->code, name), value);
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("CompiledGraph::set_param");
+}
+
+void CompiledGraph::Impl::set_param(const IoInfo& info, const Tensor& value) {
+  const std::string& name = info.name;
+  const TraceScope traced(trace());
   const TraceSpan span("weights", "set", name);
-  const IoInfo& info = param_of(*impl().code, name);
   bool convertible = value.dtype() == info.shape.dtype() || (is_float(value.dtype()) && is_float(info.shape.dtype()));
   if (value.empty())
     throw Error(ErrorCode::InvalidArgument, concat_text("param '", name, "' is ", info.shape, ", got an empty tensor"),
@@ -95,22 +108,21 @@ void CompiledGraph::set_param(std::string_view name, const Tensor& value) try {
     throw Error(convertible ? ErrorCode::ShapeMismatch : ErrorCode::DTypeMismatch,
                 concat_text("param '", name, "' is ", info.shape, ", got ", value.shape()));
   const WeightStore::NewValue next{info.name, value, info.shape.dtype(), nullptr};
-  impl().own_weights().set(std::span(&next, 1));
-} catch (const std::bad_alloc&) {
-  throw_out_of_memory("CompiledGraph::set_param");
+  own_weights().set(std::span(&next, 1));
 }
 
 std::size_t CompiledGraph::load_params(std::shared_ptr<const WeightLoader> loader, LoadMode mode) try {
-  const TraceScope traced(impl().trace());
-  const TraceSpan span("weights", "load", impl().code->source.name());
+  const Impl::Call on(impl(), Impl::Use::Change);
+  const TraceScope traced(on->trace());
+  const TraceSpan span("weights", "load", on->code->source.name());
   if (!loader) throw Error(ErrorCode::InvalidArgument, "load_params: no loader was given (a null pointer)");
   if (mode == LoadMode::Strict)
-    for (const std::string& name : loader->names()) (void)param_of(*impl().code, name);
+    for (const std::string& name : loader->names()) (void)param_of(*on->code, name);
   std::vector<std::pair<const IoInfo*, TensorView>> found;  // all are checked before the first is set
   for (const IoInfo& info : params()) {
     auto view = loader->find(info.name);
     if (!view) {
-      if (mode == LoadMode::Strict || !impl().weights->has(info.name)) {
+      if (mode == LoadMode::Strict || !on->weights->has(info.name)) {
         throw Error(ErrorCode::NotFound, concat_text("the weights have no tensor '", info.name, "' ", info.shape),
                     did_you_mean(info.name, loader->names(), "load a checkpoint of this architecture"));
       }
@@ -137,7 +149,7 @@ std::size_t CompiledGraph::load_params(std::shared_ptr<const WeightLoader> loade
   for (const auto& [info, view] : found)
     values.push_back(
         {info->name, packable(view.data, info->shape.with_dtype(view.dtype), loader), info->shape.dtype(), loader});
-  impl().own_weights().set(values);
+  on->own_weights().set(values);
   return found.size();
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::load_params");
@@ -159,32 +171,45 @@ void CompiledGraph::share_weights_from(const CompiledGraph& other) try {
         ErrorCode::InvalidArgument,
         concat_text("graphs '", here, "' and '", there, "' run on different devices: they cannot share weights"),
         "compile both with one Session, or load the weights twice");
-  impl().require_present();
-  impl().weights = other.impl().weights;
-  for (const ProgramWeights& p : impl().prepared) impl().weights->add(p.code->weights);
-  ++impl().binding_generation;
+  if (&impl() == &other.impl()) return;
+  std::shared_ptr<WeightStore> theirs;
+  {
+    const Impl::Call there_on(other.impl(), Impl::Use::Nothing);
+    theirs = there_on->weights;
+  }
+  const Impl::Call on(impl(), Impl::Use::Change);
+  on->require_present();
+  on->release_spare_weights();
+  on->weights = std::move(theirs);
+  for (const ProgramWeights& p : on->prepared) on->weights->add(p.code->weights);
+  ++on->binding_generation;
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::share_weights_from");
 }
 
-std::vector<std::string> CompiledGraph::unset_params() const try {
+std::vector<std::string> CompiledGraph::Impl::unset_params() const {
   std::vector<std::string> out;
-  for (const IoInfo& info : params())
-    if (!impl().weights->has(info.name)) out.push_back(info.name);
+  for (const IoInfo& info : code->params)
+    if (!weights->has(info.name)) out.push_back(info.name);
   return out;
+}
+
+std::vector<std::string> CompiledGraph::unset_params() const try {
+  return Impl::Call(impl(), Impl::Use::Nothing)->unset_params();
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::unset_params");
 }
 
 void CompiledGraph::finalize() try {
-  const TraceScope traced(impl().trace());
-  const TraceSpan span("weights", "finalize", impl().code->source.name());
-  if (!impl().shapes.empty()) return impl().bind(impl().last());
-  if (auto common = impl().code->common()) {
-    impl().prepare(common);
+  const Impl::Call on(impl(), Impl::Use::Own);
+  const TraceScope traced(on->trace());
+  const TraceSpan span("weights", "finalize", on->code->source.name());
+  if (!on->shapes.empty()) return on->bind(on->last());
+  if (auto common = on->code->common()) {
+    on->prepare(common);
     return;
   }
-  if (const std::vector<std::string> unset = unset_params(); !unset.empty())
+  if (const std::vector<std::string> unset = on->unset_params(); !unset.empty())
     throw Error(ErrorCode::NotFound,
                 concat_text(unset.size(), unset.size() == 1 ? " param has" : " params have", " no value: '",
                             unset.front(), unset.size() > 1 ? "', ..." : "'"),

@@ -49,6 +49,7 @@ std::unique_ptr<CompiledGraph::Impl> CompiledGraph::Impl::make(std::shared_ptr<S
   for (const auto& [name, what] : impl->code->options.on_failure)
     (void)find_io(impl->code->states, impl->code->state_index, name, "state", impl->code->source.name());
   for (const IoInfo& s : impl->code->states) impl->states.push_back(impl->new_state(s));
+  impl->note_what_runs_keep();
   impl->reset_states(true);
   // A program of known shapes, or with runtime symbols alone, is compiled at once, so that its errors appear here and
   // not in the first run.
@@ -455,6 +456,7 @@ void CompiledGraph::Impl::run(BoundProgram& s, std::span<const TensorView> views
 void CompiledGraph::Impl::keep_results(BoundProgram& s, std::span<const TensorView> views) {
   check_inputs_stay(s, views, true);
   bind(s);
+  results_of.store(this_thread(), std::memory_order_relaxed);
   for (std::size_t i = 0; i < s.spec->slots.size(); ++i) s.results[i] = memory.results() + s.spec->slots[i].offset;
 }
 

@@ -1,6 +1,8 @@
 // States of a compiled graph: cells on its device that runs write and the host reads between runs.
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <optional>
 
 #include "rlx/device/host_device.h"
 #include "rlx/exec/fetching.h"
@@ -27,7 +29,7 @@ void StateCell::settle() {
 std::shared_ptr<StateCell> CompiledGraph::Impl::new_state(const IoInfo& info) const {
   const auto known = code->options.on_failure.find(info.name);
   const bool keep = known != code->options.on_failure.end() && known->second == OnFailure::Keep;
-  return std::make_shared<StateCell>(StateCell{state_buffer(*device, info.shape), info.shape, device, keep});
+  return std::make_shared<StateCell>(state_buffer(*device, info.shape), info.shape, device, keep);
 }
 
 namespace {
@@ -151,7 +153,7 @@ Tensor CompiledGraph::Impl::read_state(std::size_t i, Rows rows) const {
 std::shared_ptr<StateCell> CompiledGraph::Impl::copy_of(StateCell& cell) const {
   wait_quietly(cell.last);
   cell.settle();
-  auto copy = std::make_shared<StateCell>(StateCell{nullptr, cell.shape, cell.device, cell.keep});
+  auto copy = std::make_shared<StateCell>(nullptr, cell.shape, cell.device, cell.keep);
   Stream& on = stream_on(cell.device);
   copy->valid = cell.good();
   copy->buffer =
@@ -172,7 +174,7 @@ void CompiledGraph::Impl::reset_states(bool fresh) {
 
 Tensor CompiledGraph::read_state(std::string_view name) const try {
   const std::size_t i = find_io(states(), impl().code->state_index, name, "state", impl().code->source.name());
-  return impl().read_state(i, all_rows(states()[i].shape));
+  return Impl::Call(impl(), Impl::Use::Own)->read_state(i, all_rows(states()[i].shape));
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::read_state");
 }
@@ -180,13 +182,14 @@ Tensor CompiledGraph::read_state(std::string_view name) const try {
 Tensor CompiledGraph::read_state(std::string_view name, Rows rows) const try {
   const std::size_t i = find_io(states(), impl().code->state_index, name, "state", impl().code->source.name());
   (void)window_of("state", states()[i], rows, nullptr);
-  return impl().read_state(i, rows);
+  return Impl::Call(impl(), Impl::Use::Own)->read_state(i, rows);
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::read_state");
 }
 
 void CompiledGraph::write_state(std::string_view name, const Tensor& value) try {
-  StateCell& s = *impl().states[find_io(states(), impl().code->state_index, name, "state", impl().code->source.name())];
+  const Impl::Call on(impl(), Impl::Use::Own);
+  StateCell& s = *on->states[find_io(states(), impl().code->state_index, name, "state", impl().code->source.name())];
   if (value.dtype() != s.shape.dtype())
     throw Error(ErrorCode::DTypeMismatch, concat_text("state '", name, "' is ", s.shape, ", got ", value.shape()),
                 "pass the declared dtype");
@@ -195,22 +198,23 @@ void CompiledGraph::write_state(std::string_view name, const Tensor& value) try 
   if (value.empty() && s.shape.size_bytes() != 0)
     throw Error(ErrorCode::InvalidArgument, concat_text("state '", name, "' is ", s.shape, ", got an empty tensor"));
   require_on_host("state", name, value);
-  impl().require_present();
-  impl().write_state(s, value.data(), 0, s.shape.size_bytes());
+  on->require_present();
+  on->write_state(s, value.data(), 0, s.shape.size_bytes());
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::write_state");
 }
 
 void CompiledGraph::write_state(std::string_view name, const Tensor& value, Rows rows) try {
   const std::size_t i = find_io(states(), impl().code->state_index, name, "state", impl().code->source.name());
-  StateCell& s = *impl().states[i];
+  const Impl::Call on(impl(), Impl::Use::Own);
+  StateCell& s = *on->states[i];
   const ByteWindow window = window_of("state", states()[i], rows, &value);
-  impl().require_present();
+  on->require_present();
   wait_quietly(s.written);
   if (!s.good() && rows.count != s.shape.dim(0).value())
     throw Error(ErrorCode::InvalidArgument, concat_text("state '", name, "' is invalid after a failed run"),
                 "write it whole, or call reset()");
-  impl().write_state(s, value.data(), window.offset, window.bytes);
+  on->write_state(s, value.data(), window.offset, window.bytes);
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::write_state");
 }
@@ -228,17 +232,18 @@ void CompiledGraph::set_param(std::string_view name, const Tensor& value, Rows r
   }
   const Tensor& given = converted.empty() ? value : converted;
   const ByteWindow window = window_of("param", info, rows, &given);
-  if (!impl().weights->has(info.name))
+  const Impl::Call on(impl(), Impl::Use::Change);
+  if (!on->weights->has(info.name))
     throw Error(ErrorCode::NotFound, concat_text("param '", name, "' has no value yet, so its rows cannot be changed"),
                 "set the whole param first");
-  Tensor whole = impl().weights->value(info.name);
+  Tensor whole = on->weights->value(info.name);
   if (window.bytes != 0) std::memcpy(whole.mutable_data() + window.offset, given.data(), window.bytes);
-  set_param(name, whole);
+  on->set_param(info, whole);
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::set_param");
 }
 
-void CompiledGraph::reset() try { impl().reset_states(); } catch (const std::bad_alloc&) {
+void CompiledGraph::reset() try { Impl::Call(impl(), Impl::Use::Own)->reset_states(); } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::reset");
 }
 
@@ -250,6 +255,12 @@ std::string place_text(const SharedPrograms& code) {
 }
 
 std::size_t CompiledGraph::share_state_from(CompiledGraph& other) try {
+  // The order is that of the addresses, so that two objects may share from each other.
+  Impl* const first = std::min(&impl(), &other.impl(), std::less<>());
+  Impl* const second = std::max(&impl(), &other.impl(), std::less<>());
+  const Impl::Call on_first(*first, Impl::Use::Change);
+  std::optional<Impl::Call> on_second;
+  if (second != first) on_second.emplace(*second, Impl::Use::Change);
   std::vector<std::pair<std::size_t, std::size_t>> pairs;
   for (std::size_t i = 0; i < states().size(); ++i)
     if (const std::optional<std::size_t> place = other.impl().code->state_index.find(states()[i].name)) {

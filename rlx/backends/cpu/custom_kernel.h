@@ -67,7 +67,7 @@ struct KernelCall {
 /// How the CPU runs a custom op.
 struct CpuKernel {
   /// Writes every element of every output. A returned Diagnostic is thrown by `run` with the op's name. One run calls
-  /// it from one thread at a time, but clones call it concurrently, so it must keep no state.
+  /// it from one thread at a time, but other runs call it concurrently, so it must keep no state.
   std::optional<Diagnostic> (*run)(const KernelCall& call) = nullptr;
   /// Whether the kernel takes this node, by dtype or rank; dimensions may be symbolic. Null accepts every node. A
   /// refused node is decomposed or runs by its reference rule.

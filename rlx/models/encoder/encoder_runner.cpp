@@ -65,9 +65,15 @@ void EncoderRunner::run_batch(CompiledGraph& program, const Batch& batch, std::s
                 out.begin() + static_cast<std::ptrdiff_t>(order[batch.first + r] * elements));
 }
 
+std::size_t EncoderRunner::weight_bytes() const {
+  const std::lock_guard turn(turn_);
+  return programs_.front().prepared_bytes();
+}
+
 void EncoderRunner::run(std::span<const std::vector<TokenId>> rows, std::span<const std::vector<std::int32_t>> types,
                         std::vector<std::size_t> which, std::span<float> out,
                         const std::function<void(std::size_t)>& progress) {
+  const std::lock_guard turn(turn_);
   // Longest first: neighbours need little padding, later batches reuse the buffers of the largest one, and short
   // batches come last, when threads run out of work.
   std::stable_sort(which.begin(), which.end(),

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "rlx/base/forks.h"
 #include "rlx/runtime/session.h"
 #include "rlx/text/vocabulary.h"
 
@@ -27,7 +28,7 @@ struct EncoderRunnerSettings {
 /// Longer rows run one by one: the memory of a program is planned for its longest batch.
 inline constexpr std::int64_t kLongRow = 512;
 
-/// Runs rows. Results do not depend on the other rows. Not for concurrent calls.
+/// Runs rows. Results do not depend on the other rows. Calls of several threads take turns.
 class EncoderRunner {
  public:
   explicit EncoderRunner(EncoderRunnerSettings settings);
@@ -38,7 +39,7 @@ class EncoderRunner {
            std::vector<std::size_t> which, std::span<float> out, const std::function<void(std::size_t)>& progress);
 
   /// Bytes of weights in memory.
-  std::size_t weight_bytes() const { return programs_.front().prepared_bytes(); }
+  std::size_t weight_bytes() const;
 
  private:
   struct Batch {
@@ -50,6 +51,7 @@ class EncoderRunner {
                  std::span<const std::vector<std::int32_t>> types, std::span<const std::size_t> order,
                  std::span<float> out) const;
 
+  mutable ObjectMutex turn_{"an encoder"};  // of calls
   EncoderRunnerSettings s_;
   int threads_ = 1;
   std::vector<CompiledGraph> programs_;  // one, then clones for batches that run in parallel
