@@ -73,10 +73,10 @@ nb::object results_object(const TreeDef& tree, std::vector<nb::object>& outs) {
 }
 
 void set_program(ProgramEntry& e, std::shared_ptr<PyCompiled> program) {
-  e.first = std::move(program);
-  e.direct = e.first->on_host && e.first->static_shapes;
-  for (const IoInfo& i : e.first->program.outputs()) e.outputs.push_back(i.shape);
-  for (const IoInfo& i : e.first->program.inputs()) e.inputs.push_back(i.name);
+  e.compiled = std::move(program);
+  e.direct = e.compiled->on_host && e.compiled->static_shapes;
+  for (const IoInfo& i : e.compiled->program.outputs()) e.outputs.push_back(i.shape);
+  for (const IoInfo& i : e.compiled->program.inputs()) e.inputs.push_back(i.name);
 }
 
 nb::object run_direct(ProgramEntry& e, CallScratch& s, const TreeDef& tree) {
@@ -105,10 +105,9 @@ nb::object run_direct(ProgramEntry& e, CallScratch& s, const TreeDef& tree) {
   }
   take_donated(e, s);
   {
-    Runner runner(e);
     const nb::gil_scoped_release free;
-    const CtrlC interruptible(e.first->loops);
-    runner.program().run_into(s.views, s.results);
+    const CtrlC interruptible(e.compiled->may_last);
+    e.compiled->program.run_into(s.views, s.results);
   }
   return results_object(tree, outs);
 }

@@ -1,9 +1,8 @@
-// Shared by calls of compiled functions and of programs: a program with its runners, and the scratch memory of a call.
+// Shared by calls of compiled functions and of programs: a program, and the scratch memory of a call.
 #pragma once
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -20,9 +19,7 @@ struct ProgramEntry {
   ProgramEntry() = default;
   ProgramEntry(const ProgramEntry&) = delete;
   ProgramEntry& operator=(const ProgramEntry&) = delete;
-  std::shared_ptr<PyCompiled> first;
-  std::vector<std::unique_ptr<CompiledGraph>> idle;  // clones for concurrent calls; under the GIL
-  bool first_idle = true;
+  std::shared_ptr<PyCompiled> compiled;
   TreeDef out_tree;
   std::vector<Shape> outputs;        // static ones
   std::vector<bool> weak;            // of each output
@@ -85,42 +82,6 @@ class CallScratchHold {
     return spare;
   }
   std::unique_ptr<CallScratch> s_;
-};
-
-/// Borrows a runner of an entry that no other call and no handle of `f.programs` uses, and returns it at the end.
-class Runner {
- public:
-  explicit Runner(ProgramEntry& e) : e_(e) {
-    if (e.first_idle && (turn_ = std::unique_lock(e.first->busy, std::try_to_lock))) {
-      e.first_idle = false;
-      e.first->running = true;
-      program_ = &e.first->program;
-    } else if (!e.idle.empty()) {
-      own_ = std::move(e.idle.back());
-      e.idle.pop_back();
-      program_ = own_.get();
-    } else {
-      own_ = std::make_unique<CompiledGraph>(e.first->program.clone());
-      program_ = own_.get();
-    }
-  }
-  ~Runner() {
-    if (own_) {
-      e_.idle.push_back(std::move(own_));
-    } else {
-      e_.first_idle = true;
-      e_.first->running = false;
-    }
-  }
-  Runner(const Runner&) = delete;
-  Runner& operator=(const Runner&) = delete;
-  CompiledGraph& program() { return *program_; }
-
- private:
-  ProgramEntry& e_;
-  std::unique_lock<std::mutex> turn_;
-  std::unique_ptr<CompiledGraph> own_;
-  CompiledGraph* program_ = nullptr;
 };
 
 /// Appends the view of a tensor: its data pointer and its extents.

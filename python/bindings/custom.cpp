@@ -8,6 +8,7 @@
 #include "python/bindings/runtime.h"
 #include "python/bindings/tracing.h"
 #include "rlx/backends/cpu/custom_kernel.h"
+#include "rlx/base/forks.h"
 #include "rlx/ir/custom_op.h"
 
 namespace rlx::python {
@@ -24,14 +25,17 @@ struct PyOp {
   CKernel c_kernel = nullptr;
 };
 
-std::mutex ops_mutex;
+ProcessMutex& ops_mutex() {
+  static auto& mutex = *new ProcessMutex;
+  return mutex;
+}
 std::map<std::string, PyOp*, std::less<>>& ops_by_name() {
   static auto* ops = new std::map<std::string, PyOp*, std::less<>>();
   return *ops;
 }
 
 const PyOp& op_of(const OpBox& box) {
-  const std::lock_guard<std::mutex> lock(ops_mutex);
+  const std::lock_guard lock(ops_mutex());
   return *ops_by_name().at(box.as<ops::Custom>().name);
 }
 
@@ -174,11 +178,6 @@ std::optional<Diagnostic> call_python(const OpBox& box, std::span<const Tensor> 
                                       std::span<const MutableTensorView> results) {
   const nb::gil_scoped_acquire gil;
   const PyOp& op = op_of(box);
-  struct Inside {
-    explicit Inside(const OpBox& box) : before(std::exchange(running_kernel(), &box)) {}
-    ~Inside() { running_kernel() = before; }
-    const OpBox* before;
-  } const inside(box);
   try {
     nb::list args;
     for (const Tensor& t : operands) args.append(array_object(t).attr("__array__")());
@@ -209,15 +208,6 @@ std::optional<Diagnostic> call_python(const OpBox& box, std::span<const Tensor> 
     return e.diagnostic();
   }
 }
-
-}  // namespace
-
-const OpBox*& running_kernel() {
-  static thread_local const OpBox* box = nullptr;
-  return box;
-}
-
-namespace {
 
 std::optional<Diagnostic> run_kernel(const KernelCall& call) {
   const PyOp& op = op_of(call.op);
@@ -315,7 +305,7 @@ void register_python_op(const std::string& name, const std::string& what, int op
       .cost = moves_bytes};
   if (ordered) def.trait = OpTrait::Ordered;
   {
-    const std::lock_guard<std::mutex> lock(ops_mutex);
+    const std::lock_guard lock(ops_mutex());
     if (!ops_by_name().emplace(op->name, op.get()).second)
       raise(ErrorCode::InvalidArgument, concat_text("an op '", name, "' is registered already"),
             "ops live as long as the process: choose another name");
@@ -323,7 +313,7 @@ void register_python_op(const std::string& name, const std::string& what, int op
   try {
     register_op(def);
   } catch (...) {
-    const std::lock_guard<std::mutex> lock(ops_mutex);
+    const std::lock_guard lock(ops_mutex());
     ops_by_name().erase(op->name);
     throw;
   }

@@ -144,7 +144,7 @@ std::shared_ptr<ProgramEntry> entry_from(nb::object made) {
   e->keeps = made[nb::int_(5)];
   // An output that cannot reuse its donated array gets memory of its own.
   if (e->direct)
-    for (const LirAlias& a : e->first->program.compile_result().lir.plan.aliases)
+    for (const LirAlias& a : e->compiled->program.compile_result().lir.plan.aliases)
       if (!a.refused.empty() && a.output < e->over.size()) e->over[a.output] = -1;
   return e;
 }
@@ -174,10 +174,10 @@ nb::object run_named(ProgramEntry& e, CallScratch& s, const TreeDef& tree) {
   s.tensors.clear();  // `in` holds the only references, so that the run may reuse donated ones
   std::vector<Tensor> made;
   {
-    Runner runner(e);
     const nb::gil_scoped_release free;
-    const CtrlC interruptible(e.first->loops);
-    made = e.first->on_host ? runner.program().run_typed(in) : runner.program().run_device(std::move(in));
+    const CtrlC interruptible(e.compiled->may_last);
+    CompiledGraph& program = e.compiled->program;
+    made = e.compiled->on_host ? program.run_typed(in) : program.run_device(std::move(in));
     in.clear();
   }
   std::vector<nb::object> outs;
@@ -401,9 +401,9 @@ void bind_dispatch(nb::module_& m) {
           "programs",
           [](const JitFunction& f) {
             nb::list out;
-            for (const auto& [key, e] : f.entries) out.append(nb::cast(e->first));
+            for (const auto& [key, e] : f.entries) out.append(nb::cast(e->compiled));
             for (const auto& [key, e] : f.live_entries)
-              if (e->program) out.append(nb::cast(e->program->first));
+              if (e->program) out.append(nb::cast(e->program->compiled));
             return out;
           },
           "The programs in the cache, as CompiledGraph.");

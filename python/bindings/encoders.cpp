@@ -7,14 +7,11 @@
 namespace rlx::python {
 namespace {
 
-// A model that any number of threads may use. Calls run one after the other.
 struct PyEncoder {
   SentenceEncoder encoder;
-  std::mutex busy{};
 };
 struct PyReranker {
   Reranker reranker;
-  std::mutex busy{};
 };
 
 std::vector<std::string> texts_from(nb::handle h, const std::string& what) {
@@ -55,7 +52,7 @@ nb::object embed(PyEncoder& e, nb::handle texts, nb::handle prompt, nb::handle p
   Tensor out;
   {
     const nb::gil_scoped_release free;
-    const std::lock_guard<std::mutex> lock(e.busy);
+    const CtrlC interruptible(true);
     out = e.encoder.embed(list, nullptr, nullptr, nullptr, before);
     if (single) out = out.reshaped({out.dim(1)});
   }
@@ -141,7 +138,7 @@ void bind_encoders(nb::module_& m) {
             Tensor out;
             {
               const nb::gil_scoped_release free;
-              const std::lock_guard<std::mutex> lock(r.busy);
+              const CtrlC interruptible(true);
               out = r.reranker.score(asked, list);
             }
             return array_object(std::move(out));
@@ -159,7 +156,7 @@ void bind_encoders(nb::module_& m) {
             std::vector<Match> best;
             {
               const nb::gil_scoped_release free;
-              const std::lock_guard<std::mutex> lock(r.busy);
+              const CtrlC interruptible(true);
               best = r.reranker.rank(asked, list, static_cast<std::size_t>(most));
             }
             nb::list out;

@@ -61,7 +61,6 @@ void bind_files(nb::module_& m) {
   m.def("load_params", [](PyCompiled& c, const std::filesystem::path& path, bool strict) {
     const std::string file = existing(path);
     const nb::gil_scoped_release free;
-    const Turn turn(c);
     return c.program.load_params(SafetensorsFile::open(file), strict ? LoadMode::Strict : LoadMode::Subset);
   });
 }

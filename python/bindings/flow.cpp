@@ -116,7 +116,6 @@ void bind_flow(nb::module_& m) {
           "load",
           [](PyFlow& f, PyCompiled& program) {
             const nb::gil_scoped_release free;
-            const Turn turn(program);
             return f.flow.load(program.program);
           },
           nb::arg("program"), "Sets the params of a compiled program from the checkpoint. Returns their number.");

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <filesystem>
@@ -15,26 +14,30 @@
 #include <vector>
 
 #include "python/bindings/common.h"
+#include "rlx/base/forks.h"
 #include "rlx/generation/engine.h"
 #include "rlx/generation/language_model.h"
 
 namespace rlx::python {
 
 // A ticket lock: threads get it in the order in which they asked for it, so a thread that steps in a loop does not
-// starve the others.
+// starve the others. In the child of a fork, the tickets of threads that do not exist there are an error.
 class FairLock {
  public:
   class Mine {
    public:
     explicit Mine(FairLock& turns) : lock_(turns) {
-      std::unique_lock<std::mutex> lock(lock_.mutex_);
-      const std::uint64_t ticket = lock_.next_++;
-      lock_.changed_.wait(lock, [&] { return lock_.serving_ == ticket; });
+      lock_.check_forks();
+      const std::uint32_t ticket = lock_.next_.fetch_add(1, std::memory_order_relaxed);
+      for (;;) {
+        const std::uint32_t serving = lock_.serving_.load(std::memory_order_acquire);
+        if (serving == ticket) return;
+        lock_.serving_.wait(serving, std::memory_order_relaxed);
+      }
     }
     ~Mine() {
-      const std::lock_guard<std::mutex> lock(lock_.mutex_);
-      ++lock_.serving_;
-      lock_.changed_.notify_all();
+      lock_.serving_.fetch_add(1, std::memory_order_release);
+      lock_.serving_.notify_all();
     }
     Mine(const Mine&) = delete;
     Mine& operator=(const Mine&) = delete;
@@ -44,9 +47,17 @@ class FairLock {
   };
 
  private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::uint64_t next_ = 0, serving_ = 0;
+  void check_forks() {
+    if (forks_.load(std::memory_order_relaxed) == forks_so_far()) return;
+    static auto& mutex = *new ProcessMutex;
+    const std::lock_guard lock(mutex);
+    if (forks_ == forks_so_far()) return;
+    if (next_ != serving_) throw_used_at_fork("a LanguageModel");
+    forks_ = forks_so_far();
+  }
+
+  std::atomic<std::uint32_t> next_{0}, serving_{0};
+  std::atomic<int> forks_{fork_count()};
 };
 
 // Output of a request that its answer has not fetched yet. Guarded by the model's lock, except `dropped`.
@@ -128,7 +139,7 @@ class PyAnswer {
         while (!pending_->events.empty()) {
           const GenerationEvent e = std::move(pending_->events.front());
           pending_->events.pop_front();
-          const std::lock_guard<std::mutex> lock(said_mutex_);
+          const std::lock_guard lock(said_mutex_);
           if (e.token >= 0) tokens_.push_back(e.token);
           if (e.token >= 0) begun_ = e.begun;
           if (e.logprobs) logprobs_.push_back(*e.logprobs);
@@ -137,7 +148,7 @@ class PyAnswer {
           if (e.problem) problem_ = e.problem, untold_ = true;
           if (!e.text.empty()) return e.text;
         }
-        const std::lock_guard<std::mutex> lock(said_mutex_);
+        const std::lock_guard lock(said_mutex_);
         if (std::exchange(untold_, false)) throw Error(*problem_);
         if (pending_->finished || pending_->dropped) return std::nullopt;
       }
@@ -150,42 +161,42 @@ class PyAnswer {
     const FairLock::Mine turn(model_->turns);
     model_->forget_dropped();
     pending_->events.clear();
-    const std::lock_guard<std::mutex> lock(said_mutex_);
+    const std::lock_guard lock(said_mutex_);
     if (finish_ == FinishReason::None) finish_ = FinishReason::Cancelled;
   }
 
   std::string text() const {
-    const std::lock_guard<std::mutex> lock(said_mutex_);
+    const std::lock_guard lock(said_mutex_);
     return text_;
   }
   std::vector<TokenId> tokens() const {
-    const std::lock_guard<std::mutex> lock(said_mutex_);
+    const std::lock_guard lock(said_mutex_);
     return tokens_;
   }
   FinishReason finish() const {
-    const std::lock_guard<std::mutex> lock(said_mutex_);
+    const std::lock_guard lock(said_mutex_);
     return finish_;
   }
   std::optional<Diagnostic> problem() const {
-    const std::lock_guard<std::mutex> lock(said_mutex_);
+    const std::lock_guard lock(said_mutex_);
     return problem_;
   }
   const std::vector<TokenId>& prompt() const { return prompt_; }
   std::vector<TokenLogprobs> logprobs() const {
-    const std::lock_guard<std::mutex> lock(said_mutex_);
+    const std::lock_guard lock(said_mutex_);
     return logprobs_;
   }
   // The conversation so far, with the state of the answer.
   Conversation conversation() const {
     Conversation out{sequence()};
-    const std::lock_guard<std::mutex> lock(said_mutex_);
+    const std::lock_guard lock(said_mutex_);
     out.answer = begun_;
     return out;
   }
   const ModelPtr& model() const { return model_; }
   // The tokens that a prompt starts with if it continues this answer.
   std::vector<TokenId> sequence() const {
-    const std::lock_guard<std::mutex> lock(said_mutex_);
+    const std::lock_guard lock(said_mutex_);
     std::vector<TokenId> out = prompt_;
     out.insert(out.end(), tokens_.begin(), tokens_.end() - (finish_ == FinishReason::StopToken ? 1 : 0));
     return out;
@@ -209,7 +220,7 @@ class PyAnswer {
   ModelPtr model_;
   std::shared_ptr<Pending> pending_;
   std::vector<TokenId> prompt_;
-  mutable std::mutex said_mutex_;
+  mutable ObjectMutex said_mutex_{"an Answer"};
   std::string text_;
   std::vector<TokenId> tokens_;
   std::vector<TokenLogprobs> logprobs_;

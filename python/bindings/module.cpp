@@ -1,7 +1,11 @@
 // The extension module `rlx._rlx`: the C++ part of the Python package.
 #include "python/bindings/common.h"
+#include "python/bindings/ending_threads.h"
 #include "python/bindings/functions.h"
 
+// A second interpreter of the process would share the types and registries of the first, and take them along when it
+// ends. It is refused before anything is made; what nanobind defines gets another name for that.
+#define PyInit__rlx init_of_main_interpreter
 NB_MODULE(_rlx, m) {
   using namespace rlx::python;  // NOLINT
   m.doc() = "The compiled part of rlx.";
@@ -33,4 +37,13 @@ NB_MODULE(_rlx, m) {
   bind_grammars(m);
   bind_answer_options(m);
   bind_language_models(m);
+  nb::module_::import_("atexit").attr("register")(nb::cpp_function(&note_ending_thread));
+}
+#undef PyInit__rlx
+extern "C" NB_EXPORT PyObject* PyInit__rlx(void) {
+  if (PyInterpreterState_GetID(PyInterpreterState_Get()) == 0) return init_of_main_interpreter();
+  PyErr_SetString(PyExc_ImportError,
+                  "rlx works in the main interpreter of a process only, not in a subinterpreter: use threads, or "
+                  "processes (multiprocessing)");
+  return nullptr;
 }

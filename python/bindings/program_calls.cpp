@@ -87,7 +87,7 @@ void bind_program_calls(nb::module_& m) {
         set_program(e, std::move(compiled));
         e.out_tree = out_tree;
         e.weak = std::move(weak);
-        for (const IoInfo& i : e.first->program.inputs()) self->takes.push_back(i.shape);
+        for (const IoInfo& i : e.compiled->program.inputs()) self->takes.push_back(i.shape);
         // Calls take the leaves of the tree from the results without a look.
         if (e.out_tree.leaves != e.outputs.size() || e.weak.size() != e.outputs.size())
           raise(ErrorCode::InvalidArgument,

@@ -1,6 +1,7 @@
 // Sessions and compiled programs in Python.
 #include "python/bindings/runtime.h"
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <thread>
@@ -12,8 +13,6 @@
 #include "rlx/device/registry.h"
 #include "rlx/ir/inspect.h"
 #include "rlx/ir/op_def.h"
-#include "rlx/ir/ops/custom.h"
-#include "rlx/ir/rewrite/bodies.h"
 #include "rlx/report/report.h"
 #include "rlx/runtime/env.h"
 
@@ -184,12 +183,17 @@ NamedTensors inputs_from(const PyCompiled& c, nb::args positional, nb::kwargs na
   return out;
 }
 
+// Runs `f`, a call on a program, without the GIL.
 template <class F>
-auto locked(PyCompiled& c, F&& f) {
+decltype(auto) without_gil(PyCompiled& c, F&& f) {
   const nb::gil_scoped_release free;
-  const Turn turn(c);
-  const CtrlC interruptible(c.loops);
+  const CtrlC interruptible(c.may_last);
   return f();
+}
+
+// Waits for runs of other threads, which may want the GIL.
+const CompileResult& result_of(PyCompiled& c) {
+  return without_gil(c, [&]() -> const CompileResult& { return c.program.compile_result(); });
 }
 
 nb::list arrays(std::vector<Tensor> tensors) {
@@ -224,7 +228,7 @@ struct OrderedInputs {
 
 nb::list profile(PyCompiled& c, nb::args positional, nb::kwargs named) {
   const OrderedInputs in(c, positional, named);
-  const std::vector<NodeTime> times = locked(c, [&] { return c.program.profile(in.views); });
+  const std::vector<NodeTime> times = without_gil(c, [&] { return c.program.profile(in.views); });
   nb::list out;
   for (const NodeTime& t : times) {
     nb::dict d;
@@ -244,10 +248,10 @@ nb::list profile(PyCompiled& c, nb::args positional, nb::kwargs named) {
 std::string report(PyCompiled& c, const std::string& title, bool timed, nb::args positional, nb::kwargs named) {
   ReportOptions options;
   options.title = title;
-  if (!timed) return locked(c, [&] { return inspect_html(c.program, options); });
+  if (!timed) return without_gil(c, [&] { return inspect_html(c.program, options); });
   constexpr int kRuns = 15;
   const OrderedInputs in(c, positional, named);
-  return locked(c, [&] {
+  return without_gil(c, [&] {
     options.times = median_profile(c.program, in.views, kRuns);
     options.times_note = concat_text("median of ", kRuns, " runs on one thread");
     BackendOptions one_thread;
@@ -276,7 +280,6 @@ double time_run(PyCompiled& c, std::int64_t runs) {
     out.push_back(v);
   }
   const nb::gil_scoped_release free;
-  const Turn turn(c);
   c.program.run_into(in, out);
   const auto begin = std::chrono::steady_clock::now();
   for (std::int64_t i = 0; i < runs; ++i) c.program.run_into(in, out);
@@ -327,40 +330,40 @@ struct Stop {
   std::atomic<bool> flag{false};
 };
 
-bool holds_loops(const Graph& g) {
-  for (const Node& n : g.nodes())
-    if (n.kind() == OpKind::While || n.kind() == OpKind::Scan || n.kind() == OpKind::If || n.kind() == OpKind::Call)
+// True if a run may take more than some 100 us, by what its nodes cost, or if that is unknown. The handler of ctrl-C
+// takes a microsecond of each run that it can interrupt.
+bool may_last(const Graph& g) {
+  constexpr double kFlops = 2e6, kBytes = 1e6;
+  double flops = 0, bytes = 0;
+  for (const Node& n : g.nodes()) {
+    const OpKind kind = n.kind();
+    if (kind == OpKind::While || kind == OpKind::Scan || kind == OpKind::If || kind == OpKind::Call ||
+        kind == OpKind::Custom)
       return true;
-  return false;
+    std::vector<Shape> ins;
+    for (Value v : n.inputs) ins.push_back(g.shape(v));
+    const auto is_static = [](const Shape& s) { return s.is_static(); };
+    if (!std::all_of(ins.begin(), ins.end(), is_static) || !std::all_of(n.shapes.begin(), n.shapes.end(), is_static))
+      return true;
+    const Cost c = op_def(n.op).cost(CostContext{n.op, ins, n.shapes});
+    flops += c.flops;
+    bytes += c.read_bytes + c.write_bytes;
+  }
+  return flops > kFlops || bytes > kBytes;
 }
 
 }  // namespace
-
-namespace {
-
-// True if the graph, or a body in it, has a node of this custom op with these attributes.
-bool calls(const Graph& g, const ops::Custom& op) {
-  for (const Node& n : g.nodes())
-    if (const auto* c = n.op.get_if<ops::Custom>(); c && c->name == op.name && c->attrs == op.attrs) return true;
-  return any_body(g, [&](const Graph& body) { return calls(body, op); });
-}
-
-}  // namespace
-
-Turn::Turn(PyCompiled& c) : c_(c), lock_(c.busy, std::defer_lock) {
-  if (const OpBox* box = running_kernel(); box && c.running)
-    if (const auto* op = box->get_if<ops::Custom>(); op && calls(c.program.compile_result().lir.graph, *op))
-      throw Error(ErrorCode::InvalidArgument, "a callback calls the program that is running it",
-                  "use a clone in the callback: program.clone()");
-  lock_.lock();
-  c.running = true;
-}
 
 PyCompiled::PyCompiled(CompiledGraph g) : program(std::move(g)) {
   on_host = program.device() == Device::Cpu;
   static_shapes = true;
   for (const auto* list : {&program.inputs(), &program.outputs()})
     for (const IoInfo& i : *list) static_shapes = static_shapes && i.shape.is_static();
+  if (!static_shapes) return;
+  try {
+    may_last = rlx::python::may_last(program.compile_result().lir.graph);
+  } catch (const Error&) {  // extents inside are known in a run only
+  }
 }
 
 CompileOptions options_from(nb::dict keywords) {
@@ -434,13 +437,11 @@ void bind_runtime(nb::module_& m) {
             Graph& from = g.get();
             CompileOptions o = options_from(options);
             std::unique_ptr<PyCompiled> out;
-            const bool loops = holds_loops(from);
             Graph taken = std::move(from);
             g.graph.reset();
             {
               const nb::gil_scoped_release free;
               out = std::make_unique<PyCompiled>(s.compile_with(std::move(taken), std::move(o)));
-              out->loops = loops;
             }
             return out;
           },
@@ -453,7 +454,8 @@ void bind_runtime(nb::module_& m) {
 
   nb::class_<PyCompiled>(
       m, "CompiledGraph", nb::is_weak_referenceable(),
-      "A compiled program with its weights and states. Calls from several threads run one after the other.")
+      "A compiled program with its weights and states. Any thread may call it. Runs proceed at once, or take turns if "
+      "the program has states.")
       .def_prop_ro(
           "device", [](PyCompiled& c) { return device_text(c.program.device()); }, "The device of the program.")
       .def_prop_ro(
@@ -471,7 +473,8 @@ void bind_runtime(nb::module_& m) {
           "run",
           [](PyCompiled& c, nb::args positional, nb::kwargs named) {
             const NamedTensors in = inputs_from(c, positional, named);
-            return arrays(locked(c, [&] { return c.on_host ? c.program.run_typed(in) : c.program.run_device(in); }));
+            return arrays(
+                without_gil(c, [&] { return c.on_host ? c.program.run_typed(in) : c.program.run_device(in); }));
           },
           "Runs the program on inputs, by position or by name (or one dict). Returns the list of outputs.")
       .def("_report", &report, nb::arg("title"), nb::arg("timed"), nb::arg("inputs"), nb::arg("named"))
@@ -485,21 +488,21 @@ void bind_runtime(nb::module_& m) {
             const Tensor t = value_for(c.program.params(), name, value).to_host();
             // Copies the bytes, because their owner may write to them later.
             const Tensor own = nb::isinstance<PyArray>(value) ? t : Tensor::copy_of(t.data(), t.shape());
-            locked(c, [&] { c.program.set_param(name, own); });
+            without_gil(c, [&] { c.program.set_param(name, own); });
           },
           nb::arg("name").none(), nb::arg("value").none(),
           nb::sig("def set_param(self, name: str, value: ArrayLike) -> None"),
           "Sets a weight. It is packed for the matmuls that read it.")
       .def(
-          "unset_params", [](PyCompiled& c) { return c.program.unset_params(); },
+          "unset_params", [](PyCompiled& c) { return without_gil(c, [&] { return c.program.unset_params(); }); },
           "The names of the weights that are not set. A run needs all weights.")
       .def(
-          "finalize", [](PyCompiled& c) { locked(c, [&] { c.program.finalize(); }); },
+          "finalize", [](PyCompiled& c) { without_gil(c, [&] { c.program.finalize(); }); },
           "Packs the weights now and not at the first run.")
       .def(
           "read_state",
           [](PyCompiled& c, const std::string& name) {
-            return array_object(locked(c, [&] { return c.program.read_state(name); }));
+            return array_object(without_gil(c, [&] { return c.program.read_state(name); }));
           },
           nb::arg("name"), "A copy of the value of a state.")
       .def(
@@ -507,13 +510,13 @@ void bind_runtime(nb::module_& m) {
           [](PyCompiled& c, nb::handle state, nb::handle value) {
             const auto name = cast_as<std::string>(state, "write_state: name");
             const Tensor t = value_for(c.program.states(), name, value).to_host();
-            locked(c, [&] { c.program.write_state(name, t); });
+            without_gil(c, [&] { c.program.write_state(name, t); });
           },
           nb::arg("name").none(), nb::arg("value").none(),
           nb::sig("def write_state(self, name: str, value: ArrayLike) -> None"),
           "Sets the value of a state, which the next run reads.")
       .def(
-          "reset", [](PyCompiled& c) { locked(c, [&] { c.program.reset(); }); },
+          "reset", [](PyCompiled& c) { without_gil(c, [&] { c.program.reset(); }); },
           "Resets every state to its initial value.")
       .def(
           "share_state_from",
@@ -522,13 +525,12 @@ void bind_runtime(nb::module_& m) {
               raise(ErrorCode::InvalidArgument, "share_state_from: a program cannot share states with itself",
                     "give another program");
             const nb::gil_scoped_release free;
-            const std::scoped_lock lock(c.busy, other.busy);
             return c.program.share_state_from(other.program);
           },
           nb::arg("other"), "Shares the states of equal name with another program from now on. Returns their number.")
       .def(
           "clone",
-          [](PyCompiled& c) { return locked(c, [&] { return std::make_unique<PyCompiled>(c.program.clone()); }); },
+          [](PyCompiled& c) { return without_gil(c, [&] { return std::make_unique<PyCompiled>(c.program.clone()); }); },
           "Another instance of the same code. Weights are shared, states are copied.")
       .def("_time_run", &time_run, "The seconds of a run without Python, on inputs of zeros. For benchmarks.")
       .def(
@@ -536,36 +538,33 @@ void bind_runtime(nb::module_& m) {
           [](PyCompiled& c, nb::handle shapes) {
             const auto dims =
                 cast_as<std::vector<std::vector<std::int64_t>>>(shapes, "prepare_shape: dims, of each input,");
-            locked(c, [&] { c.program.prepare_shape(dims); });
+            without_gil(c, [&] { c.program.prepare_shape(dims); });
           },
           nb::arg("dims").none(), nb::sig("def prepare_shape(self, dims: Sequence[Sequence[int]]) -> None"),
           "Prepares the program for inputs of these shapes, one list of extents for each input, so that the first run "
           "need not.")
       .def_prop_ro(
-          "arena_bytes", [](PyCompiled& c) { return c.program.arena_bytes(); },
+          "arena_bytes", [](PyCompiled& c) { return without_gil(c, [&] { return c.program.arena_bytes(); }); },
           "The bytes of the intermediate values of a run.")
       .def_prop_ro(
-          "prepared_bytes", [](PyCompiled& c) { return c.program.prepared_bytes(); },
+          "prepared_bytes", [](PyCompiled& c) { return without_gil(c, [&] { return c.program.prepared_bytes(); }); },
           "The bytes of the packed weights.")
       .def(
-          "stages", [](PyCompiled& c) { return stage_list(c.program.compile_result()); },
+          "stages", [](PyCompiled& c) { return stage_list(result_of(c)); },
           "(name, graph) after each pass, if the program was compiled with keep_stages=True.")
       .def(
-          "fusion_report", [](PyCompiled& c) { return c.program.compile_result().fusion.text(); },
+          "fusion_report", [](PyCompiled& c) { return result_of(c).fusion.text(); },
           "A text about fusion: what was fused, and what was not, with the reason.")
       .def(
-          "dispatch_report", [](PyCompiled& c) { return c.program.compile_result().dispatch.text(); },
+          "dispatch_report", [](PyCompiled& c) { return result_of(c).dispatch.text(); },
           "A text about dispatch: which node runs in which kernel, by decomposition, or on the host.")
       .def(
-          "plan",
-          [](PyCompiled& c) {
-            return inspect_devices(c.program.compile_result().lir) + inspect_lir(c.program.compile_result().lir);
-          },
+          "plan", [](PyCompiled& c) { return inspect_devices(result_of(c).lir) + inspect_lir(result_of(c).lir); },
           "The memory plan as text: graphs, buffers, schedule.")
       .def(
-          "copies", [](PyCompiled& c) { return inspect_copies(c.program.compile_result().lir); },
+          "copies", [](PyCompiled& c) { return inspect_copies(result_of(c).lir); },
           "A text about the copies of states and carries that could not be avoided, with reasons.");
-  nb::class_<Stop>(m, "Stop", "Stops the runs of one call, before the next iteration of their loops.")
+  nb::class_<Stop>(m, "Stop", "Stops the runs of one call, before their next step.")
       .def(nb::init<>())
       .def("set", [](Stop& s) { s.flag = true; })
       .def("call", [](Stop& s, nb::handle f, nb::args args, nb::kwargs kwargs) {

@@ -1,9 +1,7 @@
 // Compiled programs in Python.
 #pragma once
 
-#include <atomic>
 #include <map>
-#include <mutex>
 
 #include "python/bindings/common.h"
 #include "rlx/base/trace.h"
@@ -11,32 +9,14 @@
 
 namespace rlx::python {
 
-/// A compiled program that any number of threads may use. Calls run one after the other.
+/// A compiled program with what its calls from Python need to know.
 struct PyCompiled {
   explicit PyCompiled(CompiledGraph g);
   CompiledGraph program;
-  std::mutex busy;
-  std::atomic<bool> running{false};  // busy is held
-  bool on_host = false;              // the device uses host memory
-  bool static_shapes = false;        // of inputs and outputs
-  bool loops = false;                // the program has loops, so ctrl-C must interrupt it
+  bool on_host = false;        // the device uses host memory
+  bool static_shapes = false;  // of inputs and outputs
+  bool may_last = true;        // a run may last long enough for a user to interrupt it
 };
-
-/// The lock of a call on a program: calls run one after the other. A callback that calls its own program would
-/// deadlock, on any thread; it gets an error.
-class Turn {
- public:
-  explicit Turn(PyCompiled& c);
-  ~Turn() { c_.running = false; }
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
-
- private:
-  PyCompiled& c_;
-  std::unique_lock<std::mutex> lock_;
-};
-/// The op whose Python kernel runs on this thread; null if none does.
-const OpBox*& running_kernel();
 
 /// While the object lives on the main thread, ctrl-C interrupts runs, and the handler of Python sees the signal too. It
 /// does nothing on other threads, or if Python does not handle the signal.
