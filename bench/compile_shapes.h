@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "bench/compile_programs.h"
+
 namespace rlx::shapes {
 
 inline constexpr DType F32 = DType::F32;
@@ -55,12 +57,6 @@ inline std::vector<Expr> sines(Graph& g, int n) {
 inline Graph softmax_chain(int n) {
   return chain(n, [](Graph& g, Expr x, Expr h, int i) { return i % 2 ? g.softmax(h) : h + x; });
 }
-
-/// A family of programs: `make(n)` has about n ops.
-struct Case {
-  const char* name;
-  Graph (*make)(int);
-};
 
 inline constexpr Case kCases[] = {
     {"chain-elementwise",

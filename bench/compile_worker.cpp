@@ -1,5 +1,5 @@
-// One measurement for bench/compile: the time until the first result of a program of about N nodes. JSON on the
-// standard output.
+// One measurement for bench/compile: the time until the first result of a program of about N nodes, those of bodies
+// among them. JSON on the standard output.
 // usage: compile_worker SHAPE N        (no arguments: the names of the shapes)
 #include <rlx/rlx.h>
 #include <sys/resource.h>
@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,7 +21,9 @@
 namespace {
 
 using namespace rlx;
-using shapes::kCases;
+
+constexpr const char* kSymbols = "symbols";  // every dimension of an input is a runtime symbol
+constexpr const char* kTransforms = "transforms";
 
 class Laps {
  public:
@@ -37,17 +40,31 @@ class Laps {
   bool first_ = true;
 };
 
+double cpu_seconds() {
+  timespec t{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+}
+
 void compile_and_run(Graph g, Laps& laps) {
   laps.lap("build");
-  std::printf(", \"nodes\": %zu", g.num_nodes());
-  CompiledGraph f = Session().with_threads(2).compile(std::move(g));
+  const std::size_t built = shapes::count_nodes(g);
+  CompileOptions options;
+  for (const std::string& symbol : g.dynamic_symbols()) options.symbol_modes[symbol] = SymbolMode::runtime();
+  const double before = cpu_seconds();
+  CompiledGraph f = Session().with_threads(2).compile_with(std::move(g), std::move(options));
+  const LirModule& lir = f.compile_result().lir;
+  const std::size_t planned = shapes::count_nodes(lir.graph) + shapes::count_nodes(lir.prepare);
+  std::printf(", \"compile_cpu\": %.6f, \"nodes\": %zu", cpu_seconds() - before, std::max(built, planned));
   laps.lap("compile");
   for (const IoInfo& p : f.params())
     f.set_param(p.name, std::vector<float>(static_cast<std::size_t>(p.shape.num_elements()), 0.01F));
   laps.lap("set_param");
   std::vector<NamedInput> inputs;
-  for (const IoInfo& i : f.inputs())
-    inputs.push_back({i.name, std::vector<float>(static_cast<std::size_t>(i.shape.num_elements()), 0.5F)});
+  for (const IoInfo& i : f.inputs()) {
+    const std::int64_t elements = i.shape.is_static() ? i.shape.num_elements() : 4;  // of one symbolic dimension
+    inputs.push_back({i.name, std::vector<float>(static_cast<std::size_t>(elements), 0.5F)});
+  }
   laps.lap("make_inputs");
   f.run(inputs);
   laps.lap("run");
@@ -78,10 +95,16 @@ void transform(const Graph& g, Laps& laps) {
   laps.lap("evaluate");
 }
 
+template <class F>
+void each_case(const F& f) {
+  for (const shapes::Case& c : shapes::kCases) f(c);
+  for (const shapes::Case& c : shapes::kPrograms) f(c);
+}
+
 /// The program of a shape with about `nodes` nodes.
 Graph of_nodes(Graph (*make)(int), int nodes) {
   constexpr int kTrial = 1000;
-  const double per_op = static_cast<double>(make(kTrial).num_nodes()) / kTrial;
+  const double per_op = static_cast<double>(shapes::count_nodes(make(kTrial))) / kTrial;
   return make(std::max(1, static_cast<int>(nodes / per_op)));
 }
 
@@ -90,16 +113,20 @@ Graph of_nodes(Graph (*make)(int), int nodes) {
 int main(int argc, char** argv) {
   compare_before_if_asked(argc, argv);
   if (argc != 3) {
-    for (const shapes::Case& c : kCases) std::puts(c.name);
-    std::puts("transforms");
+    each_case([](const shapes::Case& c) { std::puts(c.name); });
+    std::puts(kSymbols);
+    std::puts(kTransforms);
     return argc == 1 ? 0 : 2;
   }
   const std::string name = argv[1];
   const int n = std::atoi(argv[2]);
   try {
-    Graph (*make)(int) = name == "transforms" ? shapes::softmax_chain : nullptr;
-    for (const shapes::Case& c : kCases)
+    Graph (*make)(int) = name == kTransforms ? shapes::softmax_chain
+                         : name == kSymbols  ? shapes::many_symbols
+                                             : nullptr;
+    each_case([&](const shapes::Case& c) {
       if (name == c.name) make = c.make;
+    });
     if (make == nullptr || n < 1) {
       std::fprintf(stderr, "'%s' is no shape, or '%s' no number of nodes\n", argv[1], argv[2]);
       return 2;
@@ -107,7 +134,7 @@ int main(int argc, char** argv) {
     std::printf("{");
     Laps laps;
     Graph g = of_nodes(make, n);
-    if (name == "transforms") {
+    if (name == kTransforms) {
       transform(g, laps);
     } else {
       compile_and_run(std::move(g), laps);

@@ -13,11 +13,13 @@ namespace rlx {
 LirBinder::LirBinder(const LirModule& lir) : lir_(&lir), graph_(lir.graph) {
   // Inference on symbolic shapes assumes what it cannot prove. Assumptions that the bounds do not prove are checked for
   // every value.
-  collect(lir.graph, symbol_ranges(lir.graph), std::nullopt);
+  std::set<std::string> known;
+  collect(lir.graph, symbol_ranges(lir.graph), std::nullopt, known);
 }
 
 // Shape assumptions of a body are reported under the node that holds it.
-void LirBinder::collect(const Graph& g, const SymbolRanges& ranges, std::optional<NodeId> control) {
+void LirBinder::collect(const Graph& g, const SymbolRanges& ranges, std::optional<NodeId> control,
+                        std::set<std::string>& known) {
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
     const Node& n = g.nodes()[i];
     if (n.kind() == OpKind::Custom && !control) custom_.push_back(NodeId{i});
@@ -26,12 +28,11 @@ void LirBinder::collect(const Graph& g, const SymbolRanges& ranges, std::optiona
     std::vector<Dim> assumed;
     (void)infer_shapes(n.op, operands, &assumed);
     for (Dim& d : assumed) {
-      const bool known =
-          std::any_of(conditions_.begin(), conditions_.end(), [&](const Condition& c) { return c.value == d; });
-      if (!known && d.range(ranges).min < 0) conditions_.push_back({std::move(d), control.value_or(NodeId{i})});
+      if (d.is_static() ? d.value() >= 0 : d.range(ranges).min >= 0) continue;
+      if (known.insert(d.text()).second) conditions_.push_back({std::move(d), control.value_or(NodeId{i})});
     }
     if (op_def(n.op).bodies == BodyKind::Programs)
-      for (const Subgraph& body : body_graphs(n.op)) collect(*body, ranges, control.value_or(NodeId{i}));
+      for (const Subgraph& body : body_graphs(n.op)) collect(*body, ranges, control.value_or(NodeId{i}), known);
   }
 }
 

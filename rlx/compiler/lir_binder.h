@@ -1,6 +1,7 @@
 // Binds a planned program with runtime symbols to values, without compiling again.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,8 @@ class LirBinder {
     Dim value;
     NodeId node;
   };
-  void collect(const Graph& g, const SymbolRanges& ranges, std::optional<NodeId> control);
+  // `known`: the texts of the conditions so far.
+  void collect(const Graph& g, const SymbolRanges& ranges, std::optional<NodeId> control, std::set<std::string>& known);
   void check_custom(const Graph& g, NodeId id) const;
   void check_conditions(const SymbolBinding& values, std::uint32_t nodes) const;
 

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "rlx/compiler/arena.h"
+#include "rlx/compiler/node_reads.h"
 #include "rlx/compiler/partition.h"
 #include "rlx/compiler/plan_bodies.h"
 #include "rlx/compiler/sync_points.h"
@@ -16,6 +17,7 @@
 #include "rlx/ir/ops/lir.h"
 #include "rlx/ir/rewrite/bodies.h"
 #include "rlx/ir/rewrite/roots.h"
+#include "rlx/ir/rewrite/symbol_order.h"
 
 namespace rlx {
 
@@ -92,6 +94,7 @@ struct Buffer {
   std::size_t offset = 0;                                  // in the arena
   std::int32_t first_step = kNoStep, last_step = kNoStep;  // inclusive
   NodeId maker;
+  std::uint32_t result = 0;  // of the maker
   std::uint32_t device = 0;  // of its arena
 };
 
@@ -245,6 +248,7 @@ class Planner {
         Buffer b;
         b.first_step = b.last_step = step;
         b.maker = id;
+        b.result = r;
         b.device = plan_.node_device(id);
         const Value result(id, r);
         if (uses_.use_count(result) == 0 && !uses_.is_output(result) && !host_controlled_node &&
@@ -345,15 +349,33 @@ class Planner {
   bool begins_late(const Buffer& b) const { return b.first_step >= static_cast<std::int32_t>(last_sync_step(cuts_)); }
 
   // True when the node's kernel, or the kernels of its bodies, may write result r over operand k.
-  bool in_place(NodeId id, std::uint32_t k, std::uint32_t r) const {
-    const LirBodies* b = plan_.bodies_of(id);
+  bool in_place(NodeId id, std::uint32_t k, std::uint32_t r) {
     if (g_.node(id).kind() == OpKind::Transfer) return false;
-    if (b && b->host_controlled ? carry_in_place(g_, id, k, r)
-                                : target_.in_place(g_, id, static_cast<int>(k), static_cast<int>(r)))
-      return true;
-    return b && std::any_of(b->shared.begin(), b->shared.end(), [&](const LirBodies::Shared& s) {
-             return s.operand == k && s.result == r && s.refused.empty();
-           });
+    const LirBodies* b = plan_.bodies_of(id);
+    if (!b) return target_.in_place(g_, id, static_cast<int>(k), static_cast<int>(r));
+    if (updates_of(id, *b)[r] != k) return false;
+    // The first iteration would corrupt the operand of a carry if it is also another operand.
+    if (loop_parts(g_.node(id).op)) return reads_of(id).count(g_.node(id).inputs[k]) == 1;
+    return true;  // a branch whose bodies both allow it
+  }
+
+  const std::vector<std::optional<std::uint32_t>>& updates_of(NodeId id, const LirBodies& b) {
+    if (updates_of_ != id) updates_of_ = id, updates_ = body_updates(g_.node(id), b);
+    return updates_;
+  }
+
+  // Buffers of a node's operands do not merge while the node is examined. share_in_place begins anew at each step.
+  const NodeReads& reads_of(NodeId id) {
+    if (reads_node_ == id) return reads_;
+    reads_node_ = id;
+    reads_.clear();
+    for (Value v : g_.node(id).inputs) {
+      reads_.add_operand(buffer(v), v);
+      if (!codes_or_numbers(v)) continue;
+      for (Value code : g_.node(v.node).inputs) reads_.add_code(buffer(code), code);
+    }
+    reads_.sort();
+    return reads_;
   }
 
   // True when the value fills its whole buffer for all values of the symbols.
@@ -379,7 +401,7 @@ class Planner {
     while (!links.empty()) {
       const std::uint32_t at = links.back().buffer;
       const bool over_old = links.back().next_operand == 0 && buffers_[old].last_step == buffers_[at].first_step &&
-                            overwrites_operand(buffers_[at].maker, old, at);
+                            overwrites_buffer(old, at);
       if (over_old) {  // the chain cannot start earlier
         longest.clear();
         for (const Link& l : links) longest.push_back(l.buffer);
@@ -389,10 +411,11 @@ class Planner {
       const std::vector<Value>& operands = g_.node(maker).inputs;
       std::optional<std::uint32_t> before;
       while (!before && links.back().next_operand < operands.size()) {
-        const std::uint32_t b = buffer(operands[links.back().next_operand++]);
+        const auto k = static_cast<std::uint32_t>(links.back().next_operand++);
+        const std::uint32_t b = buffer(operands[k]);
         const Buffer& from = buffers_[b];
         if (from.place == Place::Arena && from.last_step == buffers_[at].first_step && !seen.contains(b) &&
-            overwrites_operand(maker, b, at))
+            overwrites_operand(k, at))
           before = b;
       }
       if (before) {
@@ -409,14 +432,19 @@ class Planner {
     return {longest.rbegin(), longest.rend()};
   }
 
-  // True when the node's kernel may write its result, buffer `own`, over an operand that fills buffer `old`.
-  bool overwrites_operand(NodeId id, std::uint32_t old, std::uint32_t own) {
-    const Node& n = g_.node(id);
-    for (std::uint32_t r = 0; r < n.num_results(); ++r)
-      for (std::uint32_t k = 0; k < n.inputs.size() && buffer(Value(id, r)) == own; ++k)
-        if (buffer(n.inputs[k]) == old && whole(n.inputs[k]) && where(n.inputs[k]).bytes == where(Value(id, r)).bytes &&
-            in_place(id, k, r) && !reads_twice(n, old, k))
-          return true;
+  // True when the kernel that makes buffer `own` may write it over operand k, which fills its buffer.
+  bool overwrites_operand(std::uint32_t k, std::uint32_t own) {
+    const Value made(buffers_[own].maker, buffers_[own].result);
+    const Node& n = g_.node(made.node);
+    const Value v = n.inputs[k];
+    return whole(v) && where(v).bytes == where(made).bytes && in_place(made.node, k, made.result) &&
+           !reads_twice(n, made.node, k);
+  }
+  // The same for any operand that fills buffer `old`.
+  bool overwrites_buffer(std::uint32_t old, std::uint32_t own) {
+    const std::vector<Value>& operands = g_.node(buffers_[own].maker).inputs;
+    for (std::uint32_t k = 0; k < operands.size(); ++k)
+      if (buffer(operands[k]) == old && overwrites_operand(k, own)) return true;
     return false;
   }
 
@@ -496,47 +524,45 @@ class Planner {
 
   // Merges the buffer of a result with that of an operand that the result overwrites and that nobody reads later.
   void share_in_place() {
+    // By buffer: the last step whose result took it. A result that nobody reads leaves no trace in the buffer's life.
+    std::vector<std::int32_t> taken(buffers_.size(), kNoStep);
     for (std::size_t s = 0; s < plan_.schedule.size(); ++s) {
-      NodeId id = plan_.schedule[s].node;
+      const auto step = static_cast<std::int32_t>(s);
+      const NodeId id = plan_.schedule[s].node;
       const Node& n = g_.node(id);
+      reads_node_.reset();
+      const LirBodies* bodies = plan_.bodies_of(id);
       for (std::uint32_t r = 0; r < n.num_results(); ++r) {
-        Value result(id, r);
-        for (std::uint32_t k = 0; k < n.inputs.size(); ++k) {
-          Value operand = n.inputs[k];
-          std::uint32_t from = buffer(operand), own = buffer(result);
-          Buffer& b = buffers_[from];
-          if (from == own || buffers_[own].place != Place::Arena || b.place != Place::Arena) continue;
-          if (!whole(operand) || !(b.size == where(result).bytes) || b.last_step != static_cast<std::int32_t>(s))
-            continue;
-          if (!in_place(id, k, r)) continue;
-          if (reads_twice(n, from, k) || holds_earlier_result(from, id, r)) continue;
-          b.last_step = std::max(b.last_step, buffers_[own].last_step);
-          joined_[own] = from;
-          break;
+        if (!bodies) {
+          for (std::uint32_t k = 0; k < n.inputs.size() && !share(step, id, k, r, taken); ++k) {
+          }
+        } else if (const std::optional<std::uint32_t> k = updates_of(id, *bodies)[r]) {
+          share(step, id, *k, r, taken);
         }
+        taken[buffer(Value(id, r))] = step;
       }
     }
+    reads_node_.reset();
+  }
+  // Merges the buffer of result r with that of operand k. False when that is not allowed.
+  bool share(std::int32_t step, NodeId id, std::uint32_t k, std::uint32_t r, const std::vector<std::int32_t>& taken) {
+    const Node& n = g_.node(id);
+    const Value operand = n.inputs[k], result(id, r);
+    const std::uint32_t from = buffer(operand), own = buffer(result);
+    Buffer& b = buffers_[from];
+    if (from == own || buffers_[own].place != Place::Arena || b.place != Place::Arena || b.last_step != step)
+      return false;
+    if (taken[from] == step || !whole(operand) || !(b.size == where(result).bytes)) return false;
+    if (!in_place(id, k, r) || reads_twice(n, id, k)) return false;
+    b.last_step = std::max(b.last_step, buffers_[own].last_step);
+    joined_[own] = from;
+    return true;
   }
 
-  // True when the buffer has merged with that of an earlier result that nobody reads, so its lifetime does not show it
-  // as taken.
-  bool holds_earlier_result(std::uint32_t buffer_index, NodeId id, std::uint32_t r) {
-    for (std::uint32_t q = 0; q < r; ++q)
-      if (buffer(Value(id, q)) == buffer_index) return true;
-    return false;
-  }
-
-  // True when another operand of the node, or its quantized values, lies in the same buffer. Overwriting would corrupt
-  // it.
-  bool reads_twice(const Node& n, std::uint32_t buffer_index, std::uint32_t except) {
-    for (std::uint32_t k = 0; k < n.inputs.size(); ++k) {
-      if (k != except && buffer(n.inputs[k]) == buffer_index && !(n.inputs[k] == n.inputs[except])) return true;
-      const Node& from = g_.node(n.inputs[k].node);
-      if (!codes_or_numbers(n.inputs[k])) continue;
-      for (Value code : from.inputs)
-        if (buffer(code) == buffer_index) return true;
-    }
-    return false;
+  // True when another operand of the node, or its quantized values, lies in the buffer of operand k. Overwriting would
+  // corrupt it.
+  bool reads_twice(const Node& n, NodeId id, std::uint32_t k) {
+    return reads_of(id).holds_more_than(n.inputs[k], buffer(n.inputs[k]));
   }
 
   // An output that fills its own buffer is written directly to the caller's memory. The others are copied after the
@@ -646,8 +672,9 @@ class Planner {
     for (const Graph::StateUpdate& u : g_.state_updates()) report_updates(u.value);
     for (const LirAlias& a : donated_) report_updates(g_.outputs()[a.output]);
   }
+  // Stops where an earlier call has been.
   void report_updates(Value v) {
-    for (;;) {
+    while (reported_.insert(v).second) {
       const Node& n = g_.node(v.node);
       if (plan_.at(v).is_view) {
         v = n.inputs[0];
@@ -675,7 +702,7 @@ class Planner {
       if (!in_place(id, k, v.result))
         return concat_text(op_text_name(n.op), " cannot write its result over it on ", target_.name());
       if (buffers_[old].place == Place::Prepared || buffers_[old].place == Place::Constant) return {};  // a fill
-      if (buffers_[old].last_step != made.first_step || reads_twice(n, old, k)) return late_read(old, made, "it");
+      if (buffers_[old].last_step != made.first_step || reads_twice(n, id, k)) return late_read(old, made, "it");
       return "a value computed from the result cannot be written in place";
     }
     if (bodies && loop_parts(n.op)) {
@@ -760,7 +787,12 @@ class Planner {
   std::vector<std::uint32_t> buffer_of_;  // by slot
   std::vector<Location> where_;           // by slot
   BufferHomes homes_;
-  std::vector<std::uint32_t> body_ranges_;  // buffers, in the order of plan_.bodies and their ranges
+  std::set<Value> reported_;                           // by report_updates
+  NodeReads reads_;                                    // of reads_node_
+  std::optional<NodeId> reads_node_;                   // the node that was examined last
+  std::optional<NodeId> updates_of_;                   // a node with bodies
+  std::vector<std::optional<std::uint32_t>> updates_;  // of that node
+  std::vector<std::uint32_t> body_ranges_;             // buffers, in the order of plan_.bodies and their ranges
   bool symbolic_;
   SymbolRanges ranges_;
   SymbolBinding largest_;
@@ -795,6 +827,8 @@ LirBufferPlan plan_memory(const Graph& g, const Target& target, std::span<const 
   return plan;
 }
 
-std::size_t max_bytes(const Graph& g, Value v) { return largest_bytes(stored_size(g, v), symbol_ranges(g)); }
+std::size_t max_bytes(const Graph& g, Value v) {
+  return static_cast<std::size_t>(std::max<std::int64_t>(0, bounds_of(g, stored_size(g, v)).max));
+}
 
 }  // namespace rlx

@@ -259,7 +259,7 @@ class Cutter {
     for (const Subgraph& body : bodies) {
       LirModule m;
       m.graph = *body;
-      if (!m.graph.is_static()) m.graph.set_symbols(g_.symbols());
+      if (!m.graph.is_static()) m.graph.set_symbols(symbols_in(g_, *body));
       std::vector<LirAlias> carried;
       if (&body == &bodies.back())
         for (std::uint32_t c = 0; c < loop.carries; ++c)

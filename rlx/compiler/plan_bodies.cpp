@@ -22,39 +22,67 @@ std::optional<std::uint32_t> updated_operand(const OpBox& op, std::uint32_t r, c
 
 namespace {
 
-// The input of a body that `v` is, or is an update of.
-std::optional<std::uint32_t> updated_input(const Graph& body, Value v) {
-  for (;;) {
-    const Node& n = body.node(v.node);
-    if (n.kind() == OpKind::Input) {
-      const std::vector<NodeId> inputs = body.leaves(OpKind::Input);
-      return static_cast<std::uint32_t>(std::find(inputs.begin(), inputs.end(), v.node) - inputs.begin());
-    }
-    std::optional<std::uint32_t> from = updated_operand(n.op, v.result, nullptr);
-    if (!from && op_def(n.op).is_view()) from = 0;
-    if (!from) return std::nullopt;
-    v = n.inputs[*from];
+// Finds the input of a body that a value is, or is an update of. Each value is visited once.
+class UpdatedInputs {
+ public:
+  explicit UpdatedInputs(const Graph& body) : body_(body), slot_(body), found_(slot_.size()) {
+    std::uint32_t next = 0;
+    for (NodeId id : body.leaves(OpKind::Input)) found_[slot_(Value(id))] = {true, next++};
   }
-}
+  std::optional<std::uint32_t> operator()(Value v) {
+    path_.clear();
+    while (!found_[slot_(v)].known) {
+      const Node& n = body_.node(v.node);
+      std::optional<std::uint32_t> from = updated_operand(n.op, v.result, nullptr);
+      if (!from && op_def(n.op).is_view()) from = 0;
+      path_.push_back(v);
+      if (!from) break;
+      v = n.inputs[*from];
+    }
+    const std::optional<std::uint32_t> input = found_[slot_(v)].input;
+    for (Value passed : path_) found_[slot_(passed)] = {true, input};
+    return input;
+  }
+
+ private:
+  struct Found {
+    bool known = false;
+    std::optional<std::uint32_t> input{};
+  };
+  const Graph& body_;
+  ValueSlots slot_;
+  std::vector<Found> found_;  // by slot
+  std::vector<Value> path_;
+};
 
 // For a branch: the candidate pairs of a result that may share the bytes of an operand.
 std::vector<LirBodies::Shared> shared_candidates(const Graph& g, const Node& n, const std::vector<Subgraph>& bodies) {
   std::vector<LirBodies::Shared> out;
   if (n.kind() != OpKind::If) return out;
+  UpdatedInputs first(*bodies[0]), second(*bodies[1]);
+  std::map<Value, int> uses;
+  for (Value v : n.inputs) ++uses[v];
+  std::vector<bool> taken(n.inputs.size());
   for (std::uint32_t r = 0; r < n.num_results(); ++r) {
-    const std::optional<std::uint32_t> a = updated_input(*bodies[0], bodies[0]->outputs()[r]),
-                                       b = updated_input(*bodies[1], bodies[1]->outputs()[r]);
+    const std::optional<std::uint32_t> a = first(bodies[0]->outputs()[r]), b = second(bodies[1]->outputs()[r]);
     if ((!a && !b) || (a && b && *a != *b)) continue;
     const std::uint32_t operand = a.value_or(b.value_or(0)) + 1;  // pred comes first
     const Value v = n.inputs[operand];
-    const bool taken = std::any_of(out.begin(), out.end(), [&](const auto& s) { return s.operand == operand; });
-    if (taken || !(g.shape(v) == n.shapes[r]) || std::count(n.inputs.begin(), n.inputs.end(), v) != 1) continue;
+    if (taken[operand] || !(g.shape(v) == n.shapes[r]) || uses[v] != 1) continue;
+    taken[operand] = true;
     out.push_back({operand, r, {}});
   }
   return out;
 }
 
 }  // namespace
+
+std::map<std::string, SymbolInfo> symbols_in(const Graph& g, const Graph& body) {
+  std::map<std::string, SymbolInfo> out;
+  for (const std::string& name : body.dynamic_symbols())
+    if (const auto it = g.symbols().find(name); it != g.symbols().end()) out.insert(*it);
+  return out;
+}
 
 PlannedBodies plan_bodies(const Graph& g, NodeId id, const Target& target, bool host_controlled, std::uint32_t home) {
   const Node& n = g.node(id);
@@ -74,7 +102,8 @@ PlannedBodies plan_bodies(const Graph& g, NodeId id, const Target& target, bool 
   for (const Subgraph& body : graphs) {
     LirModule m;
     m.graph = *body;
-    if (!m.graph.is_static()) m.graph.set_symbols(g.symbols());  // with the bounds that the program is planned for
+    if (!m.graph.is_static())
+      m.graph.set_symbols(symbols_in(g, *body));  // with the bounds that the program is planned for
     std::vector<LirAlias> donated;
     if (&body == &graphs.back())  // the last body of a loop is its step
       for (std::uint32_t c = 0; c < loop.carries; ++c)
@@ -116,12 +145,13 @@ PlannedBodies plan_bodies(const Graph& g, NodeId id, const Target& target, bool 
   return planned;
 }
 
-bool carry_in_place(const Graph& g, NodeId id, std::uint32_t k, std::uint32_t r) {
-  const Node& n = g.node(id);
-  const std::optional<LoopParts> p = loop_parts(n.op);
-  if (!p || r >= p->carries || k != p->first_carry() + r) return false;
-  // The first iteration would corrupt it if it is also another operand.
-  return std::count(n.inputs.begin(), n.inputs.end(), n.inputs[k]) == 1;
+std::vector<std::optional<std::uint32_t>> body_updates(const Node& n, const LirBodies& bodies) {
+  std::vector<std::optional<std::uint32_t>> out(n.num_results());
+  if (const std::optional<LoopParts> loop = loop_parts(n.op))
+    for (std::uint32_t c = 0; c < loop->carries; ++c) out[c] = static_cast<std::uint32_t>(loop->first_carry()) + c;
+  for (const LirBodies::Shared& s : bodies.shared)
+    if (s.refused.empty()) out[s.result] = s.operand;
+  return out;
 }
 
 LirBodies resize_bodies(const Graph& g, const LirBodies& bodies) {

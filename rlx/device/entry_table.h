@@ -70,24 +70,38 @@ class EntryTarget : public Target {
   const OpSet& kinds() const override { return entries_.kinds(); }
   const char* refuses(const Graph& g, NodeId id) const override { return entries_.refuses(g, id); }
   bool reads_strided(const Graph& g, NodeId id, int operand) const override {
-    const KernelEntry* entry = entries_.find(g, id);
-    return entry && entry->reads_strided && entry->reads_strided(g, id, operand);
+    return asks(&KernelEntry::reads_strided, g, id, operand);
   }
   bool reads_encoded(const Graph& g, NodeId id, int operand) const override {
-    const KernelEntry* entry = entries_.find(g, id);
-    return entry && entry->reads_encoded && entry->reads_encoded(g, id, operand);
+    return asks(&KernelEntry::reads_encoded, g, id, operand);
   }
   bool in_place(const Graph& g, NodeId id, int operand, int result) const override {
-    const KernelEntry* entry = entries_.find(g, id);
-    return entry && entry->in_place && entry->in_place(g, id, operand, result);
+    return asks(&KernelEntry::in_place, g, id, operand, result);
   }
   bool skips_unread(const Graph& g, NodeId id, int result) const override {
+    const auto bit = [&](const KernelEntry& entry) { return result < 32 && (entry.skips_unread >> result & 1U) != 0; };
+    if (!any_of_kind(g, id, bit)) return false;
     const KernelEntry* entry = entries_.find(g, id);
-    return entry && result < 32 && (entry->skips_unread >> result & 1U) != 0;
+    return entry && bit(*entry);
   }
 
  protected:
   const EntryTable<KernelEntry>& entries_;
+
+ private:
+  // Finding the entry of a node may take time that grows with its operands or bodies, and these questions are asked for
+  // each operand and result. So a kind whose entries never promise anything is answered first.
+  template <class Has>
+  bool any_of_kind(const Graph& g, NodeId id, const Has& has) const {
+    const auto entries = entries_.of(g.node(id).kind());
+    return std::any_of(entries.begin(), entries.end(), [&](const KernelEntry* entry) { return has(*entry); });
+  }
+  template <class Rule, class... Which>
+  bool asks(Rule KernelEntry::*rule, const Graph& g, NodeId id, Which... which) const {
+    if (!any_of_kind(g, id, [&](const KernelEntry& entry) { return entry.*rule != nullptr; })) return false;
+    const KernelEntry* entry = entries_.find(g, id);
+    return entry && entry->*rule && (entry->*rule)(g, id, which...);
+  }
 };
 
 // -- helpers of entries --

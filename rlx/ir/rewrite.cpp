@@ -437,7 +437,10 @@ std::optional<MatMulBiasAct> as_matmul_bias_act(const Graph& g, NodeId id) {
 }
 
 std::optional<double> constant_scalar(const Graph& g, Value v) {
-  while (true) {
+  // Views of constants are folded, so a long chain of views ends at something else. Without a limit the passes that ask
+  // at every node of a chain would take quadratic time.
+  constexpr int kMostViews = 32;
+  for (int views = 0; views <= kMostViews; ++views) {
     const Node& n = g.node(v.node);
     if (const auto* c = n.op.get_if<ops::Constant>()) {
       if (c->value.empty() || c->value.num_elements() != 1 || is_complex(c->value.dtype())) return std::nullopt;
@@ -446,6 +449,7 @@ std::optional<double> constant_scalar(const Graph& g, Value v) {
     if (!op_def(n.kind()).is_view()) return std::nullopt;
     v = n.inputs[0];
   }
+  return std::nullopt;
 }
 
 bool is_frozen_param(const Node& n) {
@@ -453,40 +457,29 @@ bool is_frozen_param(const Node& n) {
   return param && param->mode == ParamMode::Frozen;
 }
 
+namespace {
+// `before`: the answers for earlier nodes.
+bool depends_on_params(const Node& n, const std::vector<bool>& before) {
+  if (!std::all_of(n.shapes.begin(), n.shapes.end(), [](const Shape& s) { return s.is_static(); })) return false;
+  if (is_ordered(n.op)) return false;
+  if (op_def(n.kind()).is_leaf()) return is_frozen_param(n) || n.kind() == OpKind::Constant;
+  return std::all_of(n.inputs.begin(), n.inputs.end(), [&](Value v) { return before[v.node.index]; }) &&
+         !has_symbols(n);  // such as a slice from a symbol on
+}
+}  // namespace
+
 std::vector<bool> param_only_nodes(const Graph& g) {
   std::vector<bool> out(g.num_nodes());
-  for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
-    const Node& n = g.nodes()[i];
-    if (!std::all_of(n.shapes.begin(), n.shapes.end(), [](const Shape& s) { return s.is_static(); })) continue;
-    if (is_ordered(n.op)) continue;
-    bool leaf = op_def(n.kind()).is_leaf();
-    out[i] = leaf ? is_frozen_param(n) || n.kind() == OpKind::Constant
-                  : std::all_of(n.inputs.begin(), n.inputs.end(), [&](Value v) { return out[v.node.index]; }) &&
-                        !has_symbols(n);
-  }
+  for (std::uint32_t i = 0; i < g.num_nodes(); ++i) out[i] = depends_on_params(g.nodes()[i], out);
   return out;
 }
 
-bool is_param_only(const Graph& g, Value v) {
+bool is_param_only(const Graph& g, Value v) { return ParamOnly()(g, v); }
+
+bool ParamOnly::operator()(const Graph& g, Value v) {
   (void)g.shape(v);  // throws for a value that the graph does not have
-  std::vector<std::uint32_t> work{v.node.index};
-  std::vector<bool> seen(v.node.index + 1, false);
-  seen[v.node.index] = true;
-  while (!work.empty()) {
-    const Node& n = g.nodes()[work.back()];
-    work.pop_back();
-    if (n.kind() == OpKind::Input || n.kind() == OpKind::State) return false;
-    if (n.kind() == OpKind::Param && !is_frozen_param(n)) return false;
-    if (is_ordered(n.op)) return false;
-    if (!std::all_of(n.shapes.begin(), n.shapes.end(), [](const Shape& s) { return s.is_static(); })) return false;
-    if (has_symbols(n)) return false;  // such as a slice from a symbol on
-    for (Value in : n.inputs)
-      if (!seen[in.node.index]) {
-        seen[in.node.index] = true;
-        work.push_back(in.node.index);
-      }
-  }
-  return true;
+  while (nodes_.size() <= v.node.index) nodes_.push_back(depends_on_params(g.nodes()[nodes_.size()], nodes_));
+  return nodes_[v.node.index];
 }
 
 }  // namespace rlx

@@ -137,5 +137,13 @@ bool is_frozen_param(const Node& n);
 bool is_param_only(const Graph& g, Value v);
 /// The same for every node at once, by node index.
 std::vector<bool> param_only_nodes(const Graph& g);
+/// The same for any number of values of a graph that only grows. Each node is examined once.
+class ParamOnly {
+ public:
+  bool operator()(const Graph& g, Value v);
+
+ private:
+  std::vector<bool> nodes_;
+};
 
 }  // namespace rlx

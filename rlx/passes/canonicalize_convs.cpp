@@ -81,6 +81,7 @@ std::optional<Graph> run_canonicalize_convs(const Graph& g, const PassContext& c
   const auto is_conv = [](const Node& n) { return n.kind() == OpKind::Conv; };
   if (std::none_of(g.nodes().begin(), g.nodes().end(), is_conv)) return std::nullopt;
   Rebuilder r(g, canonicalize_convs.name);
+  ParamOnly param_only;
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
     const NodeId id{i};
     const Node& n = g.node(id);
@@ -99,7 +100,7 @@ std::optional<Graph> run_canonicalize_convs(const Graph& g, const PassContext& c
       }
     }
     const std::optional<ConvAxes> perm = filters_last(geo);
-    if (!perm || !is_param_only(g, n.inputs[1])) {
+    if (!perm || !param_only(g, n.inputs[1])) {
       r.copy(id);
       continue;
     }

@@ -98,19 +98,19 @@ std::optional<Dot> without_expand(const Dot& d) {
 
 // True when a transposed lhs of a matmul with one weight should keep its transpose node, because packed kernels read
 // rows of lhs.
-bool is_row_by_weight(const Graph& g, const Dot& d) {
+bool is_row_by_weight(const Graph& g, const Dot& d, ParamOnly& param_only) {
   return d.lhs.batch.empty() && d.lhs.contract.size() == 1 && d.lhs.contract[0] == d.lhs.x.rank() - 1 &&
-         d.rhs.x.rank() == 2 && is_param_only(g, d.rhs.x.value());
+         d.rhs.x.rank() == 2 && param_only(g, d.rhs.x.value());
 }
 
 // The matmul `d` with all layout ops of its operands absorbed that can be.
-Dot absorbed(Graph& g, Dot d) {
+Dot absorbed(Graph& g, Dot d, ParamOnly& param_only) {
   while (true) {
     if (std::optional<Dot> wide = without_expand(d))
       d = std::move(*wide);
     else if (std::optional<DotSide> rhs = without_transpose(d.rhs))
       d.rhs = std::move(*rhs);
-    else if (std::optional<DotSide> lhs = is_row_by_weight(g, d) ? std::nullopt : without_transpose(d.lhs))
+    else if (std::optional<DotSide> lhs = is_row_by_weight(g, d, param_only) ? std::nullopt : without_transpose(d.lhs))
       d.lhs = std::move(*lhs);
     else
       return d;
@@ -125,6 +125,7 @@ std::optional<Graph> run_canonicalize_dots(const Graph& g, const PassContext& co
   const auto is_product = [](const Node& n) { return n.kind() == OpKind::MatMul || n.kind() == OpKind::DotGeneral; };
   if (std::none_of(g.nodes().begin(), g.nodes().end(), is_product)) return std::nullopt;
   Rebuilder r(g, canonicalize_dots.name);
+  ParamOnly param_only;  // of r.graph()
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
     NodeId id{i};
     const Node& n = g.node(id);
@@ -142,7 +143,7 @@ std::optional<Graph> run_canonicalize_dots(const Graph& g, const PassContext& co
       const Node made = producer(product);
       plain = as_dot(made.op.as<ops::DotGeneral>(), r.graph().expr(made.inputs[0]), r.graph().expr(made.inputs[1]));
     }
-    Dot best = absorbed(r.graph(), plain);
+    Dot best = absorbed(r.graph(), plain, param_only);
     if (best.lhs.x == plain.lhs.x && best.rhs.x == plain.rhs.x) {
       if (product.valid())
         r.replace(id, {product});

@@ -28,10 +28,11 @@ const ops::Binary* as_add(const Graph& g, Value v) {
 // One norm and the sum that it reads.
 class NormFusion {
  public:
-  NormFusion(GraphRewriter& r, const PassContext& context, NodeId norm)
+  NormFusion(GraphRewriter& r, const PassContext& context, ParamOnly& param_only, NodeId norm)
       : r_(r),
         g_(r.source()),
         context_(context),
+        param_only_(param_only),
         norm_(norm),
         rms_(g_.node(norm).kind() == OpKind::RmsNorm),
         sum_(g_.node(norm).inputs[0]) {}
@@ -49,7 +50,7 @@ class NormFusion {
     for (std::size_t i = 1; i < norm.inputs.size(); ++i) {
       const Value v = norm.inputs[i];
       if (v == sum_) return miss(MissReason::ShapeMismatch, concat_text("the norm reads the sum ", sum_, " twice"));
-      if (v.node.index > sum_.node.index && (!is_param_only(g_, v) || is_param_only(g_, sum_)))
+      if (v.node.index > sum_.node.index && (!param_only_(g_, v) || param_only_(g_, sum_)))
         return miss(MissReason::ShapeMismatch, concat_text(v, " is computed after the sum ", sum_));
     }
     std::optional<Match> m = match(shape);
@@ -134,6 +135,7 @@ class NormFusion {
   GraphRewriter& r_;
   const Graph& g_;
   const PassContext& context_;
+  ParamOnly& param_only_;
   NodeId norm_;
   bool rms_;
   Value sum_;
@@ -142,9 +144,10 @@ class NormFusion {
 
 std::optional<Graph> run_fuse_residual_norm(const Graph& g, const PassContext& context) {
   GraphRewriter r(g);
+  ParamOnly param_only;
   for (NodeId id : r.nodes())
     if (g.node(id).kind() == OpKind::LayerNorm || g.node(id).kind() == OpKind::RmsNorm)
-      NormFusion(r, context, id).run();
+      NormFusion(r, context, param_only, id).run();
   if (!r.changed()) return std::nullopt;
   return r.commit(fuse_residual_norm.name).graph;
 }

@@ -5,6 +5,7 @@
 #include "rlx/ir/build/counting.h"
 #include "rlx/ir/ops/reduce.h"
 #include "rlx/ir/rewrite/rebuild.h"
+#include "rlx/ir/rewrite/symbol_order.h"
 #include "rlx/passes/passes.h"
 
 namespace rlx {
@@ -43,11 +44,11 @@ Broadcast look(Graph& g, const Expr& x, const Axes& axes) {
   return b;
 }
 
-bool can_be_zero(const Dim& d, const SymbolRanges& ranges) {
+bool can_be_zero(const Graph& g, const Dim& d) {
   if (d.is_static()) return d.value() == 0;
   for (const std::string& name : d.symbols())
-    if (!ranges.contains(name)) return true;
-  return d.range(ranges).min <= 0;
+    if (!g.symbols().contains(name)) return true;
+  return bounds_of(g, d).min <= 0;
 }
 
 // The number of repetitions of each element as a scalar of `dtype`. An integer keeps its low bits, as the sum does.
@@ -112,10 +113,9 @@ std::optional<Expr> without_repeats(Graph& g, const Node& n, const Expr& x) {
     if ((is_sum || is_mean) && b.reduced.empty() && is_inexact(dtype))
       y = y + g.constant(Tensor::zeros(Shape({}, y.dtype())));
     if (widen) y = g.cast(y, dtype);
-    const SymbolRanges ranges = symbol_ranges(g);
     Dims maybe_none;
     for (const Dim& d : b.repeated)
-      if (can_be_zero(d, ranges)) maybe_none.push_back(d);
+      if (can_be_zero(g, d)) maybe_none.push_back(d);
     if (!maybe_none.empty()) {
       const Expr none = g.constant(Tensor::zeros(Shape({0}, dtype)));
       const Expr of_none = g.add(ops::Reduce{op.fn, {0}, false}, {none});

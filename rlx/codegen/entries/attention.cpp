@@ -6,6 +6,7 @@
 #include "rlx/ir/ops/attention.h"
 #include "rlx/ir/ops/fused.h"
 #include "rlx/ir/ops/rope.h"
+#include "rlx/ir/rewrite/symbol_order.h"
 
 namespace rlx::codegen {
 namespace {
@@ -82,7 +83,7 @@ Dim attention_steps(const Graph& g, NodeId id, const Dialect&) {
   const auto& op = g.node(id).op.as<ops::Attention>();
   const int axis = op.layout == HeadLayout::HeadsFirst ? 2 : 1;
   const Dim rows = in_shape(g, id, 0).dim(axis) * Dim(op.num_heads / op.kv_heads), keys = in_shape(g, id, 1).dim(axis);
-  const std::int64_t most = rows.is_static() ? rows.value() : rows.range(symbol_ranges(g)).max;
+  const std::int64_t most = bounds_of(g, rows).max;
   if (most <= kFewRows) return floordiv(keys, Dim(128)) + Dim(512);  // parts of 256 keys, merged in two loops
   return keys * Dim(4) + floordiv(keys * Dim(op.head_dim), Dim(32)) + Dim(256);
 }

@@ -9,6 +9,7 @@
 #include "rlx/ir/graph.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/elementwise.h"
+#include "rlx/ir/rewrite/symbol_order.h"
 #include "rlx/tensor/visit.h"
 
 namespace rlx::building {
@@ -90,11 +91,6 @@ inline Expr stored_as(Graph& g, const Operand& update, DType t) {
   return narrows || is_storage_only(e.dtype()) || is_storage_only(t) ? e : cast_at(g, e, t, update.loc());
 }
 
-// The least and the largest value of a dimension. Undeclared symbols have the bounds of SymbolInfo{}.
-inline DimRange bounds_of(const Graph& g, const Dim& d) {
-  SymbolRanges ranges = symbol_ranges(g);
-  for (const std::string& name : d.symbols()) ranges.emplace(name, DimRange{SymbolInfo{}.min, SymbolInfo{}.max});
-  return d.range(ranges);
-}
+using rlx::bounds_of;
 
 }  // namespace rlx::building

@@ -2,6 +2,8 @@
 #include "rlx/ir/rewrite/graph_binder.h"
 
 #include <algorithm>
+#include <string>
+#include <unordered_map>
 
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/rewrite/roots.h"
@@ -28,19 +30,28 @@ struct GraphBinder::SymbolicOp {
 GraphBinder::GraphBinder(GraphBinder&&) noexcept = default;
 GraphBinder::~GraphBinder() = default;
 
-std::uint32_t GraphBinder::slot(const Dim& d) {
+// The slots of the distinct dimensions, while they are collected.
+struct GraphBinder::Slots {
+  std::unordered_map<std::string, std::uint32_t> of;  // by the text of a dimension
+  std::uint32_t last = 0;
+};
+
+std::uint32_t GraphBinder::slot(const Dim& d, Slots& slots) {
   if (d.is_static()) return kStatic;
-  auto it = std::find(distinct_.begin(), distinct_.end(), d);
-  if (it == distinct_.end()) it = distinct_.insert(it, d);
-  return static_cast<std::uint32_t>(it - distinct_.begin());
+  // Nodes in a row often have one symbolic dimension.
+  if (slots.last < distinct_.size() && distinct_[slots.last] == d) return slots.last;
+  const auto [it, added] = slots.of.try_emplace(d.text(), static_cast<std::uint32_t>(distinct_.size()));
+  if (added) distinct_.push_back(d);
+  return slots.last = it->second;
 }
 
 GraphBinder::GraphBinder(const Graph& g) : graph_(&g), symbolic_results_(g.num_nodes(), false) {
+  Slots slots;
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
     const Node& n = g.nodes()[i];
     for (const Shape& s : n.shapes)
       for (const Dim& d : s.dims())
-        if (!d.is_static()) shape_slots_.push_back(slot(d)), symbolic_results_[i] = true;
+        if (!d.is_static()) shape_slots_.push_back(slot(d, slots)), symbolic_results_[i] = true;
     SymbolicOp op;
     op.node = i;
     for (const AttrField& f : op_def(n.kind()).attrs) {
@@ -49,7 +60,7 @@ GraphBinder::GraphBinder(const Graph& g) : graph_(&g), symbolic_results_(g.num_n
       if (const auto* dims = std::get_if<Dims>(&value)) {
         if (std::all_of(dims->begin(), dims->end(), [](const Dim& d) { return d.is_static(); })) continue;
         SymbolicOp::List list{&f, {}};
-        for (const Dim& d : *dims) list.slots.push_back(slot(d));
+        for (const Dim& d : *dims) list.slots.push_back(slot(d, slots));
         op.lists.push_back(std::move(list));
       } else if (const auto& body = std::get<Subgraph>(value); body) {
         auto binder = std::make_unique<GraphBinder>(*body);

@@ -29,7 +29,8 @@ class GraphBinder {
  private:
   // An op with symbolic attributes.
   struct SymbolicOp;
-  std::uint32_t slot(const Dim& d);
+  struct Slots;
+  std::uint32_t slot(const Dim& d, Slots& slots);
 
   const Graph* graph_;
   std::vector<Dim> distinct_;

@@ -199,6 +199,17 @@ Graph sorted_by_symbols(const Graph& g) {
   return out;
 }
 
+DimRange bounds_of(const Graph& g, const Dim& d) {
+  if (d.is_static()) return {d.value(), d.value()};
+  SymbolRanges ranges;
+  for (std::string& name : d.symbols()) {
+    const auto declared = g.symbols().find(name);
+    const SymbolInfo info = declared == g.symbols().end() ? SymbolInfo{} : declared->second;
+    ranges.emplace(std::move(name), DimRange{info.min, info.max});
+  }
+  return d.range(ranges);
+}
+
 void check_computed_symbol(const Graph& g, const std::string& symbol, std::int64_t value) try {
   if (const auto info = g.symbols().find(symbol); info != g.symbols().end())
     check_symbol_value(symbol, info->second, value);

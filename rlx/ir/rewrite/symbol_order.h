@@ -39,6 +39,10 @@ bool in_symbol_order(const Graph& g);
 /// for a circle.
 Graph sorted_by_symbols(const Graph& g);
 
+/// The least and the largest value of a dimension. It looks at the symbols of `d` alone; undeclared ones have the
+/// bounds of SymbolInfo{}.
+DimRange bounds_of(const Graph& g, const Dim& d);
+
 /// Throws the error of `check_symbol_value` with the node that computed `value`. `symbol` has a source in `g`.
 void check_computed_symbol(const Graph& g, const std::string& symbol, std::int64_t value);
 

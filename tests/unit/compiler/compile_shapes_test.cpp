@@ -1,6 +1,9 @@
 // The programs of bench/compile at a small size: compiled, they give the results of the evaluator.
 #include "bench/compile_shapes.h"
 
+#include <initializer_list>
+#include <span>
+
 #include "rlx/runtime/session.h"
 #include "tests/support/closeness.h"
 #include "tests/unit/passes/pass_test.h"
@@ -8,9 +11,9 @@
 namespace rlx {
 namespace {
 
-TEST_CASE("the programs of bench/compile give the evaluator's results") {
-  for (const shapes::Case& c : shapes::kCases)
-    for (int n : {1, 2, 61}) {
+void check_results(std::span<const shapes::Case> cases, std::initializer_list<int> sizes) {
+  for (const shapes::Case& c : cases)
+    for (int n : sizes) {
       CAPTURE(c.name);
       CAPTURE(n);
       const Graph g = c.make(n);
@@ -33,6 +36,11 @@ TEST_CASE("the programs of bench/compile give the evaluator's results") {
       for (const auto& [name, value] : want.states) compare(f.read_state(name), value);
       CHECK(worst.value() < 1e-4);
     }
+}
+
+TEST_CASE("the programs of bench/compile give the evaluator's results") {
+  check_results(shapes::kCases, {1, 2, 61});
+  check_results(shapes::kPrograms, {1, 50});
 }
 
 }  // namespace

@@ -217,18 +217,9 @@ const char* control_refuses(const Graph& g, NodeId id) {
   return nullptr;
 }
 
-// The result may alias the operand of its carry.
-bool carry_in_place(const Graph& g, NodeId id, int operand, int result) {
-  const LoopParts p = *loop_parts(g.node(id).op);
-  const auto r = static_cast<std::size_t>(result);
-  if (r >= p.carries || static_cast<std::size_t>(operand) != p.first_carry() + r) return false;
-  return is_sole_operand(g, id, operand);  // else the first iteration would overwrite it for other readers
-}
-
 template <class Step, auto Run>
 constexpr KernelEntry control_row(OpKind kind, const char* kernel) {
   KernelEntry row{kind, kernel, control_refuses, lower_control<Step, Run>};
-  if (kind != OpKind::If) row.in_place = carry_in_place;
   row.plans_bodies = true;
   return row;
 }
