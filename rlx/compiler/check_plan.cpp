@@ -1,10 +1,13 @@
-// Proves a memory plan. Every read finds the bytes that its value's maker wrote. Two accesses to the same bytes, one of
-// them a write, are ordered by the edges. So every order that the edges allow computes what the schedule computes.
+// Proves a memory plan. The files check_names.cpp, check_places.cpp and check_bodies.cpp check its fields one by one.
+// This file proves the order: every read finds the bytes that its value's maker wrote, and two accesses to the same
+// bytes, one of them a write, are ordered by the edges. So every order that the edges allow computes what the schedule
+// computes.
 #include <algorithm>
+#include <iterator>
 #include <queue>
 #include <utility>
 
-#include "rlx/compiler/memory_plan.h"
+#include "rlx/compiler/check_places.h"
 #include "rlx/compiler/sync_points.h"
 #include "rlx/exec/access_history.h"
 #include "rlx/ir/graph.h"
@@ -14,7 +17,6 @@
 namespace rlx {
 namespace {
 
-constexpr std::size_t kMaxProblems = 64;  // a broken plan breaks in many places
 // A history joins the readers of a value once for each range that covers its bytes: about log2 of the number of steps.
 constexpr int kMaxJoins = 64;
 constexpr std::size_t kNoEdge = ~std::size_t{0};
@@ -33,28 +35,21 @@ class PlanChecker {
     for (std::size_t s = 0; s < plan.schedule.size(); ++s)
       maker_[plan.schedule[s].node.index] = static_cast<std::int32_t>(s);
     for (std::uint32_t i = 0; i < g.num_nodes(); ++i)
-      if (maker_[i] == kNoStep && plan.values[i][0].is_view) maker_[i] = maker_[g.nodes()[i].inputs[0].node.index];
+      if (maker_[i] == kNoStep && plan.values[i][0].is_view && !g.nodes()[i].inputs.empty())
+        maker_[i] = maker_[g.nodes()[i].inputs[0].node.index];
   }
 
   std::vector<std::string> run() {
     std::vector<ByteRange> ranges;
     for (std::uint32_t i = 0; i < g_.num_nodes(); ++i)
-      for (std::uint32_t r = 0; r < g_.nodes()[i].num_results(); ++r) {
-        ranges.push_back(range(Value(NodeId{i}, r)));
-        const LirValue& lv = plan_.values[i][r];
-        if (lv.place == Place::Arena && lv.bytes != 0 &&
-            (lv.index >= plan_.arenas.size() || lv.offset + lv.bytes > plan_.arenas[lv.index]))
-          report(Value(NodeId{i}, r), " lies outside its arena");
-        const Value v(NodeId{i}, r);
-        if (!lv.is_view && lv.place != Place::None && g_.shape(v).is_static() && lv.bytes < stored_bytes(g_, v))
-          report(v, " has ", lv.bytes, " bytes and needs ", stored_bytes(g_, v));
-      }
-    for (const LirBodies& b : plan_.bodies) check_bodies(b, ranges);
+      for (std::uint32_t r = 0; r < g_.nodes()[i].num_results(); ++r) ranges.push_back(range(Value(NodeId{i}, r)));
+    for (const LirBodies& b : plan_.bodies)
+      for (const LirRange& r : b.ranges) ranges.push_back(byte_range(r));
     AccessHistory history(ranges);
     std::int32_t last_ordered = kNoStep;
     const std::vector<SyncPoint> points = sync_points(g_, plan_.schedule);
     std::size_t next_point = 0;
-    for (std::size_t i = 0; i < plan_.schedule.size() && problems_.size() < kMaxProblems; ++i) {
+    for (std::size_t i = 0; i < plan_.schedule.size() && !problems_.full(); ++i) {
       for (; next_point < points.size() && points[next_point].step == i; ++next_point)
         check_sync_point(history, points[next_point]);
       add_edges(i);
@@ -82,7 +77,7 @@ class PlanChecker {
       for (std::uint32_t r = 0; r < g_.node(plan_.schedule[i].node).num_results(); ++r)
         if (plan_.at(Value(plan_.schedule[i].node, r)).place == Place::Output)
           report(plan_.schedule[i].node, " writes an output before all symbols are known");
-    return std::move(problems_);
+    return std::move(problems_).take();
   }
 
  private:
@@ -93,7 +88,7 @@ class PlanChecker {
 
   template <class... Parts>
   void report(const Parts&... parts) {
-    if (problems_.size() < kMaxProblems) problems_.push_back(concat_text(parts...));
+    problems_.add(parts...);
   }
 
   ByteRange range(Value v) const {
@@ -208,42 +203,6 @@ class PlanChecker {
                " reads or writes: no edge orders the two");
   }
 
-  // The ranges of a node's bodies hold all the bytes that the bodies need, and none of the node's own bytes.
-  void check_bodies(const LirBodies& b, std::vector<ByteRange>& ranges) {
-    for (std::size_t i = 0; i < b.ranges.size(); ++i) {
-      const ByteRange bytes = byte_range(b.ranges[i]);
-      ranges.push_back(bytes);
-      if (b.ranges[i].bytes != 0 && (bytes.index >= plan_.arenas.size() || bytes.to > plan_.arenas[bytes.index]))
-        report("the bodies of ", b.node, " lie outside their arena");
-      for (std::size_t k = 0; k < i; ++k)
-        if (byte_range(b.ranges[k]).meets(bytes)) report("the bodies of ", b.node, " have memory ranges that overlap");
-      for (Value v : g_.node(b.node).inputs)
-        if (range(v).meets(bytes)) report("the bodies of ", b.node, " overwrite its operand ", v);
-      for (std::uint32_t r = 0; r < g_.node(b.node).num_results(); ++r)
-        if (range(Value(b.node, r)).meets(bytes)) report("the bodies of ", b.node, " overwrite its result ", r);
-    }
-    for (std::size_t i = 0; i < b.modules.size(); ++i) {
-      const LirModule& m = b.modules[i];
-      if (i >= b.arenas.size() || b.arenas[i].size() != m.plan.arenas.size()) {
-        report("the arenas of a body of ", b.node, " have no ranges");
-        continue;
-      }
-      for (std::size_t a = 0; a < m.plan.arenas.size(); ++a) {
-        if (m.plan.arenas[a] > range_bytes(b, b.arenas[i][a]))
-          report("a body of ", b.node, " needs more memory than the range of its bodies has");
-        else if (m.plan.arenas[a] != 0 && m.plan.arena_device(a) != device_of(b.ranges[b.arenas[i][a]].arena))
-          report("a body of ", b.node, " has its arena and its memory range on different devices");
-      }
-      for (const std::string& problem : PlanChecker(m.graph, m.plan).run()) report("a body of ", b.node, ": ", problem);
-    }
-    for (std::size_t c = 0; c < b.second.size(); ++c)
-      if (b.second[c] && plan_.at(Value(b.node, static_cast<std::uint32_t>(c))).bytes > range_bytes(b, *b.second[c]))
-        report("the second buffer of carry ", c, " of ", b.node, " is too small");
-  }
-  static std::size_t range_bytes(const LirBodies& b, std::uint32_t range) {
-    return range < b.ranges.size() ? b.ranges[range].bytes : 0;
-  }
-
   // For an existing arena only. A missing arena is reported elsewhere.
   std::uint32_t device_of(std::uint32_t arena) const {
     return arena < plan_.arenas.size() ? plan_.arena_device(arena) : 0;
@@ -321,11 +280,21 @@ class PlanChecker {
   std::vector<std::int32_t> reached_;          // by step: the last search that reached it
   std::vector<std::uint32_t> state_devices_;   // by state
   std::priority_queue<std::int32_t> to_visit_;
-  std::vector<std::string> problems_;
+  PlanProblems problems_;
 };
 
 }  // namespace
 
-std::vector<std::string> check_plan(const Graph& g, const LirBufferPlan& plan) { return PlanChecker(g, plan).run(); }
+std::vector<std::string> check_plan(const Graph& g, const LirBufferPlan& plan, const PlanCheck& how) {
+  std::vector<std::string> problems = check_names(g, plan);
+  if (!problems.empty()) return problems;
+  const auto add = [&](std::vector<std::string> more) {
+    problems.insert(problems.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+  };
+  add(check_places(g, plan, how));
+  for (const LirBodies& b : plan.bodies) add(check_body_ranges(g, plan, b, how));
+  add(PlanChecker(g, plan).run());
+  return problems;
+}
 
 }  // namespace rlx

@@ -819,10 +819,15 @@ LirBufferPlan opaque_plan(const Graph& g, const Target& target, std::span<const 
 
 }  // namespace
 
+LirBufferPlan plan_unchecked(const Graph& g, const Target& target, std::span<const LirAlias> donated,
+                             std::uint32_t home) {
+  return target.opaque() ? opaque_plan(g, target, donated, home) : Planner(g, target, donated, home).plan();
+}
+
 LirBufferPlan plan_memory(const Graph& g, const Target& target, std::span<const LirAlias> donated, std::uint32_t home) {
-  if (target.opaque()) return opaque_plan(g, target, donated, home);
-  LirBufferPlan plan = Planner(g, target, donated, home).plan();
-  std::vector<std::string> problems = check_plan(g, plan);
+  LirBufferPlan plan = plan_unchecked(g, target, donated, home);
+  if (plan.opaque) return plan;
+  const std::vector<std::string> problems = check_plan(g, plan, {&target, home});
   check(problems.empty(), problems.empty() ? std::string() : concat_text("memory plan: ", problems.front()));
   return plan;
 }

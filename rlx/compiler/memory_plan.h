@@ -1,6 +1,7 @@
 // The memory plan: a location for every value, the schedule with its ordering edges, and the checker that proves them.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -43,8 +44,24 @@ std::size_t max_bytes(const Graph& g, Value v);
 /// schedule and edges stay. The sizes of values and the offsets of views become those of `g`.
 LirBufferPlan resize_plan(const Graph& g, const LirBufferPlan& plan);
 
-/// Returns every violation of a plan: a value overwritten before its last reader under the partial order of the
-/// schedule, an overlap of live buffers, a location outside its place. Empty when the plan is correct.
-std::vector<std::string> check_plan(const Graph& g, const LirBufferPlan& plan);
+/// The same without the check, for a body: the check of its program covers it.
+LirBufferPlan plan_unchecked(const Graph& g, const Target& target, std::span<const LirAlias> donated,
+                             std::uint32_t home);
+
+/// What a plan is checked against besides its graph.
+struct PlanCheck {
+  const Target* target = nullptr;  // what kernels allow; null: not checked
+  std::uint32_t home = 0;          // the device of the inputs
+  bool whole = true;               // false: the first steps of a program, before its outputs and states are complete
+};
+
+/// Returns the problems of a plan, empty when it is correct. Every field is within its range. Every value has the
+/// place, size and strides that its op and its readers ask for. Every node has its step. No read finds bytes that
+/// another value may have overwritten, under the partial order of the schedule. Every output and state receives its
+/// value. The same holds in the bodies.
+std::vector<std::string> check_plan(const Graph& g, const LirBufferPlan& plan, const PlanCheck& how = {});
+
+/// Where view `id` lies when its operand lies at `operand`. None when its elements must move. Shapes are static.
+std::optional<LirValue> placed_view(const Graph& g, NodeId id, const LirValue& operand);
 
 }  // namespace rlx

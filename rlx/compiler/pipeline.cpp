@@ -14,8 +14,10 @@
 #include "rlx/device/registry.h"
 #include "rlx/ir/inspect.h"
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/rewrite/bodies.h"
 #include "rlx/ir/rewrite/rebuild.h"
 #include "rlx/ir/rewrite/symbol_order.h"
+#include "rlx/ir/serial/fingerprint.h"
 #include "rlx/ir/verify.h"
 
 namespace rlx {
@@ -304,8 +306,44 @@ std::vector<LirAlias> CompilePipeline::donated(const Graph& g) const {
 }
 
 namespace {
+// An arena of a plan from outside ends where its last value does. A larger one would be allocated for nothing.
+template <class Refuse>
+void check_arenas(const LirBufferPlan& plan, const TargetLimits& limits, const Refuse& refuse) {
+  std::vector<std::size_t> ends(plan.arenas.size(), 0);
+  const auto note = [&](std::uint32_t arena, std::size_t offset, std::size_t bytes) {
+    if (bytes != 0) ends[arena] = std::max(ends[arena], offset + bytes);
+  };
+  for (const std::vector<LirValue>& results : plan.values)
+    for (const LirValue& v : results)
+      if (v.place == Place::Arena) note(v.index, v.offset, v.bytes);
+  for (const LirBodies& b : plan.bodies)
+    for (const LirRange& r : b.ranges) note(r.arena, r.offset, r.bytes);
+  for (std::size_t a = 0; a < ends.size(); ++a)
+    if (plan.arenas[a] > ends[a] + plan.alignment)
+      refuse("has an invalid plan",
+             concat_text("arena ", a, " has ", plan.arenas[a], " bytes, but its values end at ", ends[a]));
+  for (const std::vector<LirValue>& results : plan.values)
+    for (const LirValue& v : results)
+      if (v.place == Place::Arena && v.bytes > limits.max_buffer_bytes)
+        refuse("has an invalid plan", concat_text("a value has ", v.bytes, " bytes, more than the target allows (",
+                                                  limits.max_buffer_bytes, ")"));
+}
+
+// The planned bodies are those that the nodes hold.
+template <class Refuse>
+void check_bodies_of(const LirModule& lir, const Refuse& refuse) {
+  for (const LirBodies& b : lir.plan.bodies) {
+    const std::vector<Subgraph> graphs = body_graphs(lir.graph.node(b.node).op);
+    for (std::size_t i = 0; i < graphs.size(); ++i) {
+      if (!same_graph(*graphs[i], b.modules[i].graph))
+        refuse("has an invalid plan", concat_text("a planned body of ", b.node, " is another graph than the node has"));
+      check_bodies_of(b.modules[i], refuse);
+    }
+  }
+}
+
 // Checks a planned program from outside: it is valid, compiled for this target, and its plan is correct.
-void check_lir(const LirModule& lir, const Target& target) {
+void check_lir(const LirModule& lir, const Target& target, std::span<const DeviceId> others) {
   const Graph& g = lir.graph;
   verify_or_throw(lir.prepare, Level::Lir, "the LIR module given to compile");
   verify_or_throw(g, Level::Lir, "the LIR module given to compile");
@@ -324,39 +362,22 @@ void check_lir(const LirModule& lir, const Target& target) {
     refuse(target.opaque() ? "has a memory plan, but this device plans its own memory"
                            : "has no memory plan, but this device needs one",
            {});
-  bool fits = lir.plan.opaque || lir.plan.values.size() == g.num_nodes();
-  for (std::uint32_t i = 0; fits && i < g.num_nodes() && !lir.plan.opaque; ++i)
-    fits = lir.plan.values[i].size() == g.nodes()[i].num_results();
-  for (const LirStep& s : lir.plan.schedule) fits = fits && s.node.index < g.num_nodes();
-  fits = fits && (lir.plan.node_devices.empty() || lir.plan.node_devices.size() == g.num_nodes()) &&
-         (lir.plan.arena_devices.empty() || lir.plan.arena_devices.size() == lir.plan.arenas.size());
-  if (!fits) refuse("has the plan of another graph", {});
   if (const std::uint32_t last = last_device(lir.plan); last > lir.others.size())
     refuse(concat_text("names device ", last, ", but has only ", lir.others.size() + 1, " devices"), {});
+  if (lir.others.size() > others.size() || !std::equal(lir.others.begin(), lir.others.end(), others.begin()))
+    refuse("was planned for other devices than those of this compile", {}, ErrorCode::Unsupported);
   if (!lir.ranges.empty()) refuse("is a partition of a program: it names ranges of the program's schedule", {});
-  const std::vector<NodeId> states = g.leaves(OpKind::State);
-  const auto state_device = [&](std::uint32_t state) {
-    return lir.plan.node_device(states[detail::checked_index("state", state, states.size())]);
-  };
-  for (const LirStep& s : lir.plan.schedule)
-    for (std::uint32_t r = 0; r < g.node(s.node).num_results(); ++r) {
-      const LirValue& v = lir.plan.at(Value(s.node, r));
-      const std::uint32_t device = lir.plan.node_device(s.node);
-      if ((v.place == Place::Output && device != 0) || (v.place == Place::State && device != state_device(v.index)))
-        refuse("writes an output or a state from a device that does not own it", node_where(g, s.node));
-    }
-  for (const auto* copies : {&lir.plan.state_copies, &lir.plan.remote_state_copies})
-    for (const LirStateCopy& c : *copies)
-      if (!lir.plan.opaque && (state_device(c.state) == 0) != (copies == &lir.plan.state_copies))
-        refuse("copies a state on a device that does not own it", node_where(g, c.value.node));
-  if (const std::size_t want = target.limits().alignment; lir.plan.alignment < want)
-    refuse(concat_text("is aligned to ", lir.plan.alignment, " bytes, but the target needs ", want), {});
+  if (const auto problems = lir.plan.opaque ? check_parts(g, lir.plan) : check_plan(g, lir.plan, {&target});
+      !problems.empty())
+    refuse("has an invalid plan", problems.front());
+  if (!lir.plan.opaque) {
+    check_arenas(lir.plan, target.limits(), refuse);
+    check_bodies_of(lir, refuse);
+  }
   LirBufferPlan whole;
   if (lir.plan.opaque && lir.plan.parts.empty()) partition_parts(g, target, 0, whole);
   if (!whole.parts.empty())
     refuse(concat_text("has no partitions, but ", target.name(), " cannot run its whole graph"), {});
-  if (const auto problems = lir.plan.opaque ? check_parts(g, lir.plan) : check_plan(g, lir.plan); !problems.empty())
-    refuse("has an invalid plan", problems.front());
   if (lir.prepare.outputs().size() != g.leaves(OpKind::Param).size())
     refuse(concat_text("reads ", g.leaves(OpKind::Param).size(), " prepared weights, but its prepare graph returns ",
                        lir.prepare.outputs().size()),
@@ -409,7 +430,8 @@ CompileResult CompilePipeline::compile_module(GraphModule module) {
   CompileResult result;
   stages_.clear();
   if (module.stage() == GraphStage::Lir) {
-    check_lir(module.lir(), *program_target(target_, options_).target);
+    const ProgramTarget program = program_target(target_, options_);
+    check_lir(module.lir(), *program.target, program.others);
     result.lir = std::move(module).into_lir();
     return result;
   }

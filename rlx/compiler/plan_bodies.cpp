@@ -109,7 +109,7 @@ PlannedBodies plan_bodies(const Graph& g, NodeId id, const Target& target, bool 
       for (std::uint32_t c = 0; c < loop.carries; ++c)
         donated.push_back({static_cast<std::uint32_t>(loop.first_carry()) + c, c, {}});
     for (const LirBodies::Shared& s : out.shared) donated.push_back({s.operand - 1, s.result, {}});
-    m.plan = plan_memory(m.graph, target, donated, home);
+    m.plan = plan_unchecked(m.graph, target, donated, home);  // checked with the program
     for (std::size_t k = 0; k < out.shared.size(); ++k)
       if (out.shared[k].refused.empty()) out.shared[k].refused = m.plan.aliases[k].refused;
     std::map<std::uint32_t, std::size_t> seen;
