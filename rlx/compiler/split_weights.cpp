@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <tuple>
@@ -30,6 +31,9 @@ namespace rlx {
 namespace {
 
 constexpr double kMaxGrowth = 1.1;
+// A prepared value keeps the list of its params, and setting one of them computes it again. In a chain of values, each
+// of one more param, the lists would take memory and time of the square of its length. Stacks of experts have fewer.
+constexpr std::size_t kMostParams = 512;
 // A value of the run gets a packed layout for matmuls of loops that read it at least kLeastReads times with at most
 // kMostRows rows. Packing costs one or two of these matmuls. With more rows a kernel reads a row-major matrix as fast
 // (bench/control_flow).
@@ -98,6 +102,7 @@ class Splitter {
     has_param_.assign(g_.num_nodes(), false);
     in_prepare_.assign(g_.num_nodes(), false);
     std::vector<double> source_bytes(g_.num_nodes(), 0);
+    std::vector<ParamList> params(g_.num_nodes());  // of the values in the prepare graph
     for (std::uint32_t i = 0; i < g_.num_nodes(); ++i) {
       const Node& n = g_.nodes()[i];
       OpKind kind = n.kind();
@@ -109,6 +114,7 @@ class Splitter {
       if (is_frozen_param(n) || kind == OpKind::Constant) {
         pure_[i] = constant_[i] = true;
         has_param_[i] = kind == OpKind::Param;
+        if (has_param_[i]) params[i] = std::make_shared<const std::vector<std::uint32_t>>(1, i);
         source_bytes[i] = static_cast<double>(n.shape().size_bytes());
         continue;
       }
@@ -132,7 +138,26 @@ class Splitter {
       for (const Shape& s : n.shapes) own += static_cast<double>(s.size_bytes());
       source_bytes[i] = own;
       constant_[i] = all && own <= kMaxGrowth * sources;
+      if (!constant_[i]) continue;
+      params[i] = joined_params(n, params);
+      constant_[i] = !params[i] || params[i]->size() <= kMostParams;
     }
+  }
+
+  // Params by index, sorted. Values that depend on the same ones share the list; null: none.
+  using ParamList = std::shared_ptr<const std::vector<std::uint32_t>>;
+  static ParamList joined_params(const Node& n, const std::vector<ParamList>& of) {
+    std::set<ParamList> lists;
+    for (Value v : n.inputs)
+      if (of[v.node.index]) lists.insert(of[v.node.index]);
+    if (lists.size() < 2) return lists.empty() ? nullptr : *lists.begin();
+    std::vector<std::uint32_t> all;
+    for (const ParamList& list : lists) all.insert(all.end(), list->begin(), list->end());
+    std::sort(all.begin(), all.end());
+    all.erase(std::unique(all.begin(), all.end()), all.end());
+    for (const ParamList& list : lists)
+      if (list->size() == all.size()) return list;
+    return std::make_shared<const std::vector<std::uint32_t>>(std::move(all));
   }
 
   // -- packed layouts --

@@ -13,6 +13,7 @@
 #include "rlx/ir/ops/leaves.h"
 #include "rlx/ir/ops/shape.h"
 #include "rlx/passes/fusion.h"
+#include "rlx/runtime/session.h"
 #include "tests/support/custom_ops.h"
 #include "tests/support/toy_target.h"
 
@@ -150,6 +151,32 @@ TEST_CASE("keys and params of prepared weights are linear: chains whose every no
     CHECK(keys != prepared_keys(split_weights(doubled(steps + 1), test::ToyTarget()).prepare));
     CHECK(*params_read(p.prepare, p.prepare.outputs())[0] == std::vector<std::string>{"w"});
   }
+}
+
+TEST_CASE("a chain of values of ever more params: those of many are computed in the run") {
+  constexpr int kParams = 700;
+  Graph g("chain");
+  const Expr x = g.input("x", {{2}, DType::F32});
+  Expr w = g.param("w0", {{2}, DType::F32}), sum = w * x;
+  for (int i = 1; i < kParams; ++i) {
+    w = g.sin(w) + g.param(concat_text("w", i), {{2}, DType::F32});
+    sum = sum + w * x;
+  }
+  g.set_outputs({sum});
+  const SplitProgram p = split_weights(g, test::ToyTarget());
+  std::size_t most = 0;
+  for (const ParamNames& names : params_read(p.prepare, p.prepare.outputs())) most = std::max(most, names->size());
+  CHECK(most == 512);
+  CHECK(p.run.leaves(OpKind::Param).size() == p.prepare.outputs().size());
+  CompiledGraph f = Session().with_threads(1).compile(Graph(g));
+  NamedTensors leaves{{"x", Tensor::full({{2}, DType::F32}, 0.5)}};
+  for (int i = 0; i < kParams; ++i) {
+    const std::string name = concat_text("w", i);
+    leaves.emplace(name, Tensor::full({{2}, DType::F32}, 0.25 + i % 7));
+    f.set_param(name, leaves.at(name));
+  }
+  const Tensor got = f.run_typed({{"x", leaves.at("x")}})[0], want = evaluate(g, leaves)[0];
+  CHECK(got.at(0) == doctest::Approx(want.at(0)).epsilon(1e-4));
 }
 
 TEST_CASE("values of the same params share one list of them") {
