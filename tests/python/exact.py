@@ -54,7 +54,7 @@ def pairs(values):
 
 
 def modes(f, *arrays, device="cpu"):
-    """Name and result of f in each mode of execution: at once, compiled, as folded constants, by the reference rules."""
+    """Name and result of f in each mode: at once, compiled, as folded constants, by the reference rules."""
     import rlx
 
     yield "eager", f(*map(rlx.array, arrays))

@@ -183,7 +183,8 @@ def units(shape):
 
 
 def exact_gradient(f, a):
-    return np.array([float((f(a + e) - f(a - e)) / (2 * STEP)) for e in units((a.rows, a.cols))]).reshape(a.rows, a.cols)
+    slopes = [float((f(a + e) - f(a - e)) / (2 * STEP)) for e in units((a.rows, a.cols))]
+    return np.array(slopes).reshape(a.rows, a.cols)
 
 
 def exact_second(f, a, t):
@@ -257,7 +258,8 @@ MATRICES = dict(singular_matrices())
 def test_det_at_matrices_of_every_rank(at):
     check(rnp.linalg.det, leibniz, MATRICES[at], f"det at {at}", bound=1e-10)
     square = lambda a: rnp.linalg.det(a) ** 2 + rnp.linalg.det(a)  # noqa: E731
-    check(square, lambda a: mp.matrix([[leibniz(a)[0] ** 2 + leibniz(a)[0]]]), MATRICES[at], f"det^2 at {at}", bound=1e-10)
+    exact = lambda a: mp.matrix([[leibniz(a)[0] ** 2 + leibniz(a)[0]]])  # noqa: E731
+    check(square, exact, MATRICES[at], f"det^2 at {at}", bound=1e-10)
 
 
 def test_det_of_all_small_singular_matrices():

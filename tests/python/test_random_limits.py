@@ -231,7 +231,8 @@ def test_choices_without_probability():
         assert set(places.tolist()) == {3, 900} and (places == 900).mean() == pytest.approx(0.75, abs=0.03)
         both = np.asarray(random.choice(random.key(1), 1000, (2,), False, rlx.array(p).astype(dtype)))
         assert set(both.tolist()) == {3, 900}
-    many = np.asarray(random.choice(random.key(2), 1000, (20000,), p=rlx.array(np.ones(1000) / 1000).astype("bfloat16")))
+    p = rlx.array(np.ones(1000) / 1000).astype("bfloat16")
+    many = np.asarray(random.choice(random.key(2), 1000, (20000,), p=p))
     assert many.max() > 980 and many.mean() == pytest.approx(499.5, abs=10)
 
 

@@ -33,7 +33,28 @@ def polyval(p, x):
     if p.ndim == 0:
         p = _rlx.reshape([p], (1,))
     p, x = cast(p, dtype), cast(x, dtype)
-    out = node("mul", x, 0) if dtype.kind != "f" else node("where", node("eq", x, x), 0, x)
+    if p.shape[0] <= _FEW or dtype.kind not in "fc":
+        return _horner(p, x)
+    from .._control import custom_jvp
+
+    # The derivative by x would store the values after each coefficient.
+    long = custom_jvp(_horner)
+
+    @long.defjvp
+    def _(primals, tangents):
+        (p, x), (dp, dx) = primals, tangents
+        powers = constant(list(range(p.shape[0] - 1, 0, -1)), p.dtype)
+        slope = _horner(p[:-1] * _rlx.reshape([powers], (p.shape[0] - 1,) + (1,) * (p.ndim - 1)), x)
+        return _horner(p, x), slope * dx + _horner(dp, x)
+
+    return long(p, x)
+
+
+_FEW = 32  # coefficients, or zeros
+
+
+def _horner(p, x):
+    out = node("mul", x, 0) if x.dtype.kind != "f" else node("where", node("eq", x, x), 0, x)
     for k in range(p.shape[0]):
         out = p[k] + out * x if k else p[k] + out
     return out
@@ -117,10 +138,17 @@ def polyint(p, m=1, k=None):
 def poly(seq_of_zeros):
     """The coefficients of the polynomial with these zeros, with leading coefficient 1."""
     zeros_ = inexact(_coefficients(seq_of_zeros, "poly"))
-    out = filled((1,), 1, zeros_.dtype)
-    for k in range(zeros_.shape[0]):
-        factor = concatenate([filled((1,), 1, zeros_.dtype), node("neg", zeros_[k : k + 1])])
-        out = convolve(out, factor)
+    return _with_zeros(zeros_)
+
+
+def _with_zeros(z):
+    """The polynomial with zeros z, of many from two halves: derivatives store the factors."""
+    n = z.shape[0]
+    if n > _FEW:
+        return convolve(_with_zeros(z[: n // 2]), _with_zeros(z[n // 2 :]))
+    out = filled((1,), 1, z.dtype)
+    for k in range(n):
+        out = convolve(out, concatenate([filled((1,), 1, z.dtype), node("neg", z[k : k + 1])]))
     return out
 
 
