@@ -63,7 +63,9 @@ Expr squareplus(const Expr& x, double b) {
   check_float_operand(x, "squareplus");
   if (!(b >= 0)) refuse_parameter("squareplus: b must not be negative", b, "the default is 4");
   Graph& g = x.graph();
-  return (x + g.sqrt(x * x + b)) * 0.5;
+  // Below 0, where the root cancels x, it is the quotient of b and the other solution.
+  const Expr below = g.lt(x, 0.0), sum = g.hypot(x, std::sqrt(b)) + g.where(below, -x, x);
+  return g.where(below, 0.5 * b / sum, sum * 0.5);
 }
 
 Expr shrink(const Expr& x, double lambda, double bias) {
@@ -74,6 +76,21 @@ Expr shrink(const Expr& x, double lambda, double bias) {
   return g.where(g.gt(x, lambda), x - bias, g.where(g.ne(x, x), x, inside));
 }
 
-Expr tanh_shrink(const Expr& x) { return x - x.graph().tanh(x); }
+// Its slope is tanh(x)^2, which loses no digits near 0 as 1 - (1 - tanh(x)^2) does.
+Expr tanh_shrink(const Expr& x) {
+  Graph& g = x.graph();
+  if (!is_float(x.dtype())) return x - g.tanh(x);
+  CustomFn fn;
+  fn.name = "tanh_shrink";
+  fn.body = [](Graph& body, const ExprList& in) {
+    const DType t = in[0].dtype(), wide = accumulator_dtype(t);
+    const Expr v = body.cast(in[0], wide);
+    return ExprList{body.cast(v - body.tanh(v), t)};
+  };
+  fn.jvp = [f = fn.body](Graph& body, const ExprList& in) {
+    return ExprList{f(body, in)[0], in[1] * body.square(body.tanh(in[0]))};
+  };
+  return g.custom_fn({x}, fn)[0];
+}
 
 }  // namespace rlx::nn

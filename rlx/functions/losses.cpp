@@ -165,7 +165,7 @@ Expr binary_cross_entropy(Operand p, Operand target, std::optional<Operand> weig
   // PyTorch clamps logarithms at -100, which keeps losses finite where p is 0 or 1. Such p are replaced before the
   // logarithm, so that derivatives stay finite.
   constexpr double kLeast = -100;
-  const Term none = functions::both(compared(CompareKind::Ge, x, 0.0), compared(CompareKind::Lt, x, std::exp(kLeast)));
+  const Term none = functions::both(compared(CompareKind::Ge, x, 0.0), compared(CompareKind::Le, x, std::exp(kLeast)));
   const Term all = compared(CompareKind::Eq, x, 1.0);
   const Term log_p = chosen(none, kLeast, log(chosen(none, 1.0, x)));
   const Term log_not = chosen(all, kLeast, log1p(-chosen(all, 0.0, x)));
@@ -184,7 +184,8 @@ Term logistic_entropy(const Term& x, const Term& t, const std::optional<Term>& p
   const LogisticTail tail(x);
   const Term yes = positive ? t * *positive : t, no = 1.0 - t;
   const Term missed = chosen(tail.above, no, yes);
-  const Term endless = functions::both(compared(CompareKind::Eq, missed, 0.0), compared(CompareKind::Eq, abs(x), HUGE_VAL));
+  const Term endless =
+      functions::both(compared(CompareKind::Eq, missed, 0.0), compared(CompareKind::Eq, tail.z, -HUGE_VAL));
   const Term linear = missed * chosen(endless, 0.0, -tail.z), log_term = tail.z(ActivationKind::Softplus);
   return linear + (positive ? (yes + no) * log_term : log_term);
 }
@@ -260,11 +261,12 @@ Term wide(const Term& v) { return v.cast(accumulator_dtype(v.dtype())); }
 // The quotient of the scaled vectors does not depend on the scales, so they need no derivative.
 Expr cosine_similarity(Operand a, Operand b, std::int64_t axis, double eps) {
   const Term x(a, "cosine_similarity");
-  check_positive(x, "cosine_similarity", "eps", eps);
+  check_positive(x, "cosine_similarity", "eps", eps, true);
   const ScaledVectors u(wide(x), axis), v(wide(x.at(b)), axis);
-  // The root is taken of the product of the squared norms, because it then has a derivative where a vector is 0.
-  const Term least = smaller(eps / u.scale / v.scale, 1e15);
-  return (sum(u.unit * v.unit, {axis}) / sqrt(larger(u.squares * v.squares, square(least)))).cast(x.dtype());
+  // The root is taken of the product of the squared norms, which has a derivative where a vector is 0. The scaled norms
+  // of other vectors are 1 or more.
+  const Term least = square(smaller(eps / u.scale / v.scale, 1e15));
+  return (sum(u.unit * v.unit, {axis}) / sqrt(larger(u.squares * v.squares, larger(least, 1e-30)))).cast(x.dtype());
 }
 Expr cosine_embedding_loss(Operand a, Operand b, Operand target, double margin, Reduction reduction) {
   const Term x(a, "cosine_embedding_loss"), t = x.at(target);

@@ -45,7 +45,8 @@ Expr stirling_rest(const Expr& t) {
   Graph& g = t.graph();
   const Expr r = 1.0 / t, rr = r * r;
   Expr sum = g.scalar(1.0 / 156, t.dtype());
-  for (const double c : {-691.0 / 360360, 1.0 / 1188, -1.0 / 1680, 1.0 / 1260, -1.0 / 360, 1.0 / 12}) sum = sum * rr + c;
+  for (const double c : {-691.0 / 360360, 1.0 / 1188, -1.0 / 1680, 1.0 / 1260, -1.0 / 360, 1.0 / 12})
+    sum = sum * rr + c;
   return sum * r;
 }
 
@@ -53,8 +54,10 @@ Expr stirling_rest(const Expr& t) {
 
 Expr logit(const Expr& x) {
   check_floats("logit", {&x});
+  // The logarithm of a quotient near 1 has lost its digits; the distance of the quotient from 1 has them.
   Graph& g = x.graph();
-  return g.log(x / (1.0 - x));
+  const Expr near = g.bit_and(g.gt(x, 0.3), g.lt(x, 0.7)), far = g.where(near, 0.25, x), close = g.where(near, x, 0.5);
+  return g.where(near, g.log1p((close * 2.0 - 1.0) / (1.0 - close)), g.log(far / (1.0 - far)));
 }
 
 Expr xlogy(const Expr& x, const Expr& y) {
@@ -77,9 +80,18 @@ Expr rel_entr(const Expr& p, const Expr& q) {
   check_floats("rel_entr", {&p, &q});
   Graph& g = p.graph();
   const Expr zero = g.bit_and(g.eq(p, 0.0), g.ge(q, 0.0)), both = g.bit_and(g.gt(p, 0.0), g.gt(q, 0.0));
-  const Expr y = g.where(both, p, 1.0);
+  const Expr x = g.where(both, p, 1.0), y = g.where(both, q, 1.0), ratio = x / y;
+  // Near 1 the logarithm of the quotient has lost its digits. A quotient outside of the range is taken apart.
+  const Expr near = g.bit_and(g.gt(ratio, 0.5), g.lt(ratio, 2.0));
+  const double least = p.dtype() == DType::F64 ? 0x1p-1021 : p.dtype() == DType::F16 ? 0x1p-13 : 0x1p-125;
+  const Expr whole = g.bit_and(g.gt(ratio, least), g.lt(ratio, kInfinity));
+  const Expr plain = g.bit_and(whole, g.logical_not(near));
+  const Expr logarithm = g.where(near, g.log1p(g.where(near, (x - y) / y, 0.0)),
+                                 g.where(plain, g.log(g.where(plain, ratio, 1.0)), g.log(x) - g.log(y)));
+  // At p = 0 the value is 0 and the slope by p that of p log p: -sqrt(p) has both.
+  const Expr start = g.bit_and(zero, g.gt(q, 0.0)), none = -g.sqrt(g.where(start, p, 0.0));
   const Expr value =
-      g.where(both, y * g.log(y / g.where(both, q, 1.0)), g.where(zero, g.scalar(0.0, p.dtype()), kInfinity));
+      g.where(both, x * logarithm, g.where(start, none, g.where(zero, g.scalar(0.0, p.dtype()), kInfinity)));
   return g.where(g.bit_or(g.ne(p, p), g.ne(q, q)), kNoNumber, value);
 }
 
@@ -145,16 +157,35 @@ Expr ndtri(const Expr& p) {
   return g.where(tail, g.where(low, -size, size), g.erfinv(g.where(tail, 0.0, p * 2.0 - 1.0)) * std::numbers::sqrt2);
 }
 
-// For negative x the sign changes at each integer.
-Expr gamma(const Expr& x) {
-  check_floats("gamma", {&x});
+// From 10 on it uses Stirling's formula, because the exponential of lgamma loses digits as lgamma grows. The powers
+// x^(x/2) are within the range wherever the result is. For negative x the sign changes at each integer.
+namespace {
+Expr gamma_value(const Expr& x) {
   Graph& g = x.graph();
   const Expr floor = g.floor(x), odd = g.ne(g.mod(floor, 2.0), 0.0);
-  const Expr size = g.exp(g.lgamma(x));
+  const Expr far = g.ge(x, 10.0), t = g.min(g.where(far, x, 10.0), x.dtype() == DType::F64 ? 172.0 : 36.0);
+  const Expr root = g.pow(t, t * 0.5), rest = g.exp(stirling_rest(t));
+  const Expr size = g.where(far, root * g.exp(-t) * root * g.sqrt(2 * std::numbers::pi / t) * rest,
+                            g.exp(g.lgamma(g.where(far, 1.0, x))));
   const Expr pole = g.bit_and(g.lt(x, 0.0), g.eq(floor, x));
   const Expr negative_zero = g.lt(1.0 / x, 0.0);
   const Expr turns = g.where(g.eq(x, 0.0), negative_zero, g.bit_and(g.lt(x, 0.0), odd));
   return g.where(pole, kNoNumber, g.where(turns, -size, size));
+}
+}  // namespace
+
+Expr gamma(const Expr& x) {
+  check_floats("gamma", {&x});
+  Graph& g = x.graph();
+  if (dtype_bits(x.dtype()) < 32) return g.cast(gamma(g.cast(x, DType::F32)), x.dtype());
+  CustomFn fn;
+  fn.name = "gamma";
+  fn.body = [](Graph&, const ExprList& in) { return ExprList{gamma_value(in[0])}; };
+  fn.jvp = [](Graph& body, const ExprList& in) {
+    const Expr y = gamma_value(in[0]);
+    return ExprList{y, in[1] * y * body.digamma(in[0])};
+  };
+  return g.custom_fn({x}, fn)[0];
 }
 
 // Where the larger operand is 10 or more, the logarithms of gamma cancel. There it uses Stirling's series (Didonato and
@@ -167,13 +198,12 @@ Expr betaln(const Expr& a, const Expr& b) {
   const Expr swap = g.gt(a, b), p = g.where(swap, b, a), q = g.where(swap, a, b);
   const Expr large = g.bit_and(g.ge(q, 10.0), g.gt(p, 0.0)), endless = g.bit_and(large, g.eq(q, kInfinity));
   const Expr both = g.bit_and(large, g.ge(p, 10.0)), finite = g.bit_and(large, g.lt(q, kInfinity));
-  const Expr direct = g.lgamma(g.where(large, 1.0, p)) + g.lgamma(g.where(large, 1.0, q)) -
-                      g.lgamma(g.where(large, 1.0, p) + g.where(large, 1.0, q));
+  const Expr of_p = g.lgamma(g.where(both, 1.0, p)), small = g.where(large, 1.0, q);
+  const Expr direct = of_p + (g.lgamma(small) - g.lgamma(g.where(large, 1.0, p) + small));
   const Expr y = g.where(finite, q, 20.0), x = g.where(finite, p, 1.0), ratio = x / y, grown = g.log1p(ratio);
   // log(gamma(y) / gamma(x + y)) - log(y) / 2 for x >= 10, else the whole of it.
   const Expr rest = stirling_rest(y) - stirling_rest(x + y);
-  const Expr few = g.where(both, 1.0, x);
-  const Expr one = g.lgamma(few) + rest - (y + (x - 0.5)) * grown - x * (g.log(y) - 1.0);
+  const Expr one = of_p + rest - (y + (x - 0.5)) * grown - x * (g.log(y) - 1.0);
   const Expr many = g.where(both, x, 20.0), share = g.log1p(y / many);
   const Expr two = 0.91893853320467274 + stirling_rest(many) + rest - 0.5 * g.log(y) - (many - 0.5) * share - y * grown;
   return g.where(endless, -kInfinity, g.where(large, g.where(both, two, one), direct));

@@ -119,7 +119,10 @@ def leaky_relu(x, negative_slope=0.01):
 def squareplus(x, b=4):
     """(x + sqrt(x^2 + b)) / 2."""
     x = inexact(x)
-    return 0.5 * (x + rnp.sqrt(rnp.square(x) + b))
+    # Below 0, where the root cancels x, it is the quotient of b and the other solution.
+    below = rnp.less(x, 0)
+    total = rnp.hypot(x, rnp.sqrt(b)) + rnp.where(below, -x, x)
+    return rnp.where(below, 0.5 * b / total, 0.5 * total)
 
 
 @op("x")
@@ -133,7 +136,7 @@ def sparse_plus(x):
 @op("x")
 def sparse_sigmoid(x):
     """(x + 1) / 2 clipped to [0, 1]: the derivative of sparse_plus."""
-    return 0.5 * rnp.clip(inexact(x) + 1, 0, 2)
+    return 0.5 * rnp.clip(inexact(x), -1, 1) + 0.5
 
 
 @op("x")

@@ -93,8 +93,8 @@ def log_cosh(predictions, targets=None):
 
 @op("predictions", "targets")
 def cosine_similarity(predictions, targets, epsilon=0.0, axis=-1):
-    """The cosine similarity of vectors along an axis. epsilon: the least product of norms."""
-    return _loss("cosine_similarity", (predictions, targets), (axis, max(float(epsilon), 1e-30)))
+    """The cosine similarity of vectors along an axis. epsilon: the least product of norms. 0 where a vector is 0."""
+    return _loss("cosine_similarity", (predictions, targets), (axis, float(epsilon)))
 
 
 @op("predictions", "targets")
@@ -213,7 +213,9 @@ def kl_div(x, targets, *, log_target=False, reduction="mean"):
 
 @op("a", "b", "targets")
 def cosine_embedding_loss(a, b, targets, *, margin=0.0, reduction="mean"):
-    """1 - cosine(a, b) where a target is 1, max(0, cosine - margin) where it is -1; vectors along the last axis."""
+    """1 - cosine(a, b) where a target is 1, max(0, cosine - margin) where it is -1; vectors along the last axis. As in
+    PyTorch, 1e-12 is added to each squared norm, so the cosine of a vector of 0 is 0.
+    """
     return _loss("cosine_embedding_loss", (a, b, targets), (margin,), reduction)
 
 

@@ -279,9 +279,10 @@ def sinc(x):
 @op("x")
 def i0(x):
     """The modified Bessel function of order 0: a power series up to 20, an asymptotic series above."""
-    x = abs(inexact(x))
+    given = inexact(x)
+    x = abs(given)
     small = node("le", x, 20.0)
-    q = node("square", node("mul", node("where", small, x, 0), 0.5))
+    q = node("square", node("mul", node("where", small, given, 0), 0.5))  # |x| would have slope 0 at 0
     near = node("add", node("mul", q, 0), 1)
     for k in range(60, 0, -1):
         near = node("add", node("mul", near, node("mul", q, 1.0 / (k * k))), 1)
@@ -494,12 +495,17 @@ def _integer_power(x, n):
         raise ValueError(f"a negative power {n} of integers: cast them to a floating dtype, or use float_power")
     if n == 0:
         return _ones(x)
+    if n < 0 and x.dtype.name == "float16":  # which has no square of 256
+        return cast(_integer_power(cast(x, "float32"), n), "float16")._with_weak(x.weak_type)
     if n >= -1 or x.dtype.kind == "c":
         out = _product_power(x, _b.abs(n))
         return node("recip", out) if n < 0 else out
     # In reverse mode the derivative of the reciprocal, 1 / x^-2n, leaves the range where n x^(n - 1) does not.
     values = lambda v: [node("recip", _product_power(v[0], -n))]  # noqa: E731
-    slope = lambda v: [*values(v), node("mul", v[1], node("mul", _product_power(node("recip", v[0]), 1 - n), n))]  # noqa: E731
+    slope = lambda v: [
+        *values(v),
+        node("mul", v[1], node("mul", _product_power(node("recip", v[0]), 1 - n), n)),
+    ]  # noqa: E731
     return _rlx.custom_fn([x], values, None, None, slope, "power")[0]._with_weak(x.weak_type)
 
 

@@ -41,13 +41,13 @@ def _two(name, text):
 
 
 logit = _one("logit", "log(x / (1 - x)).")
-entr = _one("entr", "-x log(x), 0 at 0 and -inf below.")
+entr = _one("entr", "-x log(x), 0 at 0 with derivative +inf, and -inf below.")
 ndtr = _one("ndtr", "The cumulative distribution function of the normal distribution.")
 log_ndtr = _one("log_ndtr", "log(ndtr(x)), accurate far below 0.")
 ndtri = _one("ndtri", "The inverse of ndtr.")
 gamma = _one("gamma", "The gamma function.")
-xlogy = _two("xlogy", "x log(y), 0 where x is 0.")
-xlog1py = _two("xlog1py", "x log(1 + y), 0 where x is 0.")
+xlogy = _two("xlogy", "x log(y), 0 where x is 0, with derivative log(y) by x there.")
+xlog1py = _two("xlog1py", "x log(1 + y), 0 where x is 0, with derivative log(1 + y) by x there.")
 rel_entr = _two("rel_entr", "x log(x / y).")
 kl_div = _two("kl_div", "x log(x / y) - x + y.")
 betaln = _two("betaln", "The logarithm of |beta(x, y)|.")

@@ -54,8 +54,11 @@ inline Expr d_larger(Graph& g, Expr a, Expr b, Expr ct) {
 }
 
 inline Expr d_pow_base(Graph& g, Expr a, Expr b, Expr, Expr ct) {
-  // 0 * a^-1 is NaN at a = 0. Elsewhere the expression stays unchanged: its own derivative in b is a^-1, not 0.
-  const Expr flat = g.bit_and(g.eq(b, 0.0), g.bit_or(g.eq(a, 0.0), g.ne(a, a)));
+  // 0 * a^-1 is NaN where a^-1 is infinite. Elsewhere the expression stays unchanged: its own derivative in b is a^-1.
+  const DType t = a.dtype();
+  const double least = t == DType::F64 ? 0x1p-1024 : t == DType::F16 ? 0x1p-16 : 0x1p-128;
+  const Expr endless = is_complex(t) ? g.eq(a, 0.0) : g.le(g.abs(a), g.scalar(least, t));
+  const Expr flat = g.bit_and(g.eq(b, 0.0), g.bit_or(endless, g.ne(a, a)));
   return ct * g.where(flat, 0.0, b * g.pow(a, g.where(flat, 1.0, b - 1.0)));
 }
 // The quotient that a mod b subtracts: floor(a / b), and -1 where a / b vanishes and the result is a + b instead of a.
@@ -72,26 +75,30 @@ inline Expr d_pow_exponent(Graph& g, Expr a, Expr, Expr y, Expr ct) {
   return ct * g.where(flat, 0.0, y) * g.log(g.where(usable, a, 1.0));
 }
 
-// ct n / (a^2 + b^2), n = a or b; 0 where an operand is infinite. Operands whose squares leave the range are scaled by
-// a power of two, which changes no bit of the others.
-inline Expr d_angle(Graph& g, const Expr& given_n, const Expr& given_a, const Expr& given_b, const Expr& given_ct) {
-  const DType t = given_a.dtype() == DType::F64 ? DType::F64 : DType::F32;
-  const auto wide = [&](const Expr& e) { return e.dtype() == t ? e : g.cast(e, t); };
-  const Expr n = wide(given_n), a = wide(given_a), b = wide(given_b), ct = wide(given_ct);
-  const int half = t == DType::F64 ? 511 : 63, digits = t == DType::F64 ? 53 : 24;
-  const Expr size = g.max(g.abs(a), g.abs(b)), far = g.eq(size, HUGE_VAL);
-  const auto power = [&](int e) { return g.scalar(std::ldexp(1.0, e), t); };
-  const Expr k = g.where(g.lt(size, power(3 - half)), power(half + digits + 2),
-                         g.where(g.gt(size, power(half - 1)), power(-half - 4), power(0)));
-  const auto scaled = [&](const Expr& e, double in_the_end) { return g.where(far, in_the_end, e * k); };
-  const Expr x = scaled(a, 1), y = scaled(b, 1);
-  return g.cast(ct * scaled(n, 0) / (x * x + y * y) * k, given_ct.dtype());
+// ct n / (a^2 + b^2), n = b or (`by_b`) a, by the quotient of the smaller and the larger of both, since squares may
+// leave the range. F16 in F32, where no reciprocal vanishes.
+inline Expr d_angle(Graph& g, Expr a, Expr b, Expr ct, bool by_b) {
+  const DType t = a.dtype();
+  if (t == DType::F16) {
+    const auto wide = [&](const Expr& e) { return g.cast(e, DType::F32); };
+    return g.cast(d_angle(g, wide(a), wide(b), wide(ct), by_b), t);
+  }
+  const Expr steep = g.gt(g.abs(a), g.abs(b)), most = g.where(steep, a, b), q = g.where(steep, b, a) / most;
+  const Expr whole = ct / (most * (q * q + 1.0)), part = whole * q;
+  return by_b ? g.where(steep, whole, part) : g.where(steep, part, whole);
 }
-
 // d sqrt(a^2 + b^2) / da; 0 at the origin, where the derivative does not exist.
 inline Expr d_hypot(Graph& g, Expr a, Expr y, Expr ct) {
+  // The largest number in place of infinity: an infinite operand has slope 1 or -1.
+  if (a.dtype() == DType::F16) {
+    const auto wide = [&](const Expr& e) { return g.cast(e, DType::F32); };
+    return g.cast(d_hypot(g, wide(a), wide(y), wide(ct)), DType::F16);
+  }
+  const double top = a.dtype() == DType::F64   ? 0x1.fffffffffffffp1023
+                     : a.dtype() == DType::F32 ? 0x1.fffffep127
+                                               : 0x1.fep127;
   const Expr none = g.eq(y, 0.0);
-  return ct * g.where(none, 0.0, a / g.where(none, 1.0, y));
+  return ct * g.where(none, 0.0, g.min(g.max(a, -top), top) / g.where(none, 1.0, g.min(y, top)));
 }
 // e^a / (e^a + e^b); 1/2 when a and b are the same infinity.
 inline Expr d_logaddexp(Graph& g, Expr a, Expr b, Expr ct) {
@@ -194,8 +201,8 @@ constexpr BinaryRow kBinaryTable[] = {
     {.fn = B::Atan2,
      .dtypes = kFnF,
      RLX_REAL(atan2(a, b)),
-     .da = +[](Graph& g, Expr a, Expr b, Expr, Expr ct) { return d_angle(g, b, a, b, ct); },
-     .db = +[](Graph& g, Expr a, Expr b, Expr, Expr ct) { return -d_angle(g, a, a, b, ct); },
+     .da = +[](Graph& g, Expr a, Expr b, Expr, Expr ct) { return d_angle(g, a, b, ct, false); },
+     .db = +[](Graph& g, Expr a, Expr b, Expr, Expr ct) { return -d_angle(g, a, b, ct, true); },
      .f16 = F16Range::Keeps,
      .fill_b = Fill::Positive},
     {.fn = B::BitAnd,

@@ -108,24 +108,58 @@ inline FnI wrap_neg(FnI x) { return static_cast<FnI>(FnU{0} - static_cast<FnU>(x
 
 // -- derivatives longer than a line --
 
+/// x within a range beyond which the function's slopes no longer change, so that no slope is 0 * infinity.
+inline Expr bounded(const FunctionSlope& s, double by) { return s.g.min(s.g.max(s.x, -by), by); }
+/// exp(-x^2), which is 0 from 100 on.
+inline Expr bell(const FunctionSlope& s) {
+  const Expr x = bounded(s, 100);
+  return s.g.exp(-(x * x));
+}
+/// ct * slope(x) of F16 and BF16 in F32, for slopes whose parts leave the range or whose result has lost what they
+/// need.
+template <class F>
+Expr widened(const FunctionSlope& s, F&& slope) {
+  const DType t = s.x.dtype();
+  if (!is_float(t) || dtype_bits(t) > 16) return s.ct * slope(s.x);
+  return s.g.cast(s.g.cast(s.ct, DType::F32) * slope(s.g.cast(s.x, DType::F32)), t);
+}
+
+inline Expr d_sigmoid(const FunctionSlope& s) {
+  // F16 and BF16 round y to 1 long before the slope vanishes.
+  if (dtype_bits(s.x.dtype()) > 16) return s.ct * (s.y * (1.0 - s.y));
+  return widened(s, [&](const Expr& x) { return s.g.sigmoid(x) * s.g.sigmoid(-x); });
+}
+inline Expr d_tanh(const FunctionSlope& s) {
+  if (dtype_bits(s.x.dtype()) > 16) return s.ct * (1.0 - s.y * s.y);
+  return widened(s, [&](const Expr& x) { return s.g.sigmoid(x * 2.0) * s.g.sigmoid(x * -2.0) * 4.0; });
+}
+/// 1 - x^2 with its digits near 0, where the slope of the product cancels, and near 1, where that of the square does.
+inline Expr one_minus_square(Graph& g, const Expr& x) {
+  const Expr product = (1.0 - x) * (x + 1.0);
+  return is_complex(x.dtype()) ? product : g.where(g.lt(g.abs(x), 0.5), 1.0 - x * x, product);
+}
+inline Expr d_atan(const FunctionSlope& s) {
+  if (is_complex(s.x.dtype()) || dtype_bits(s.x.dtype()) > 16) return s.ct / (s.x * s.x + 1.0);
+  return widened(s, [](const Expr& x) { return 1.0 / (x * x + 1.0); });  // F16 has no square of 256
+}
 inline Expr d_gelu(const FunctionSlope& s) {
   // 1 + erf cancels below -1, where y = x cdf(x) still has its digits.
-  const Expr far = s.g.lt(s.x, -1.0);
+  const Expr far = s.g.lt(s.x, -1.0), x = bounded(s, 100);
   Expr cdf = s.g.where(far, s.y / s.g.where(far, s.x, -1.0), (s.g.erf(s.x * kInvSqrt2) + 1.0) * 0.5);
-  Expr pdf = s.g.exp(s.x * s.x * -0.5) * (1 / std::sqrt(2 * std::numbers::pi));
-  return s.ct * (cdf + s.x * pdf);
+  Expr pdf = s.g.exp(x * x * -0.5) * (1 / std::sqrt(2 * std::numbers::pi));
+  return s.ct * (cdf + x * pdf);
 }
 inline Expr d_gelu_approx(const FunctionSlope& s) {
   // y = x sigmoid(2 u). Its slope keeps its digits far below 0, where 1 + tanh(u) and 1 - tanh(u)^2 cancel. Beyond 40
   // the slope is 0 or 1. Squares overflow f16 from 256 on.
-  Expr x = s.g.min(s.g.max(s.x, -40.0), 40.0), x2 = x * x;
+  Expr x = bounded(s, 40), x2 = x * x;
   Expr share = s.g.sigmoid((x + x2 * x * kGeluCubic) * (2 * kSqrt2OverPi));
   Expr inner = (x2 * (3 * kGeluCubic) + 1.0) * (2 * kSqrt2OverPi);
-  return s.ct * (share * (1.0 - share) * s.x * inner + share);
+  return s.ct * (share * (1.0 - share) * x * inner + share);
 }
 inline Expr d_silu(const FunctionSlope& s) {
-  Expr sigma = s.g.sigmoid(s.x);
-  return s.ct * (sigma * (s.x * (1.0 - sigma) + 1.0));
+  Expr x = bounded(s, 1000), sigma = s.g.sigmoid(x);
+  return s.ct * (sigma * (x * (1.0 - sigma) + 1.0));
 }
 inline Expr d_elu(const FunctionSlope& s) {
   // Uses `where`, not min(x, 0): min splits its derivative between equal operands, which would halve the second
@@ -143,12 +177,11 @@ inline Expr d_hard_swish(const FunctionSlope& s) {
   return s.g.where(s.g.le(s.x, -3.0), 0.0, s.g.where(s.g.ge(s.x, 3.0), s.ct, middle));
 }
 inline Expr d_mish(const FunctionSlope& s) {
-  Expr t = s.g.tanh(s.g.softplus(s.x));
-  return s.ct * (t + s.x * (1.0 - t * t) * s.g.sigmoid(s.x));
+  Expr x = bounded(s, 1000), t = s.g.tanh(s.g.softplus(x));
+  return s.ct * (t + x * (1.0 - t * t) * s.g.sigmoid(x));
 }
 inline Expr d_softsign(const FunctionSlope& s) {
-  Expr denominator = s.g.abs(s.x) + 1.0;
-  return s.ct / (denominator * denominator);
+  return widened(s, [&](const Expr& x) { return s.g.square(1.0 / (s.g.abs(x) + 1.0)); });
 }
 
 // Uses the series where the quotient cancels, so that its own derivatives are right at 0 too.
@@ -206,14 +239,14 @@ constexpr FunctionRow kFunctionTable[] = {
     {.fn = K::Sigmoid,
      .dtypes = kFnF,
      RLX_REAL(sigmoid(x)),
-     RLX_DERIVATIVE(s.ct*(s.y * (1.0 - s.y))),
+     .derivative = d_sigmoid,
      .f16 = F16Range::Keeps,
      .flops = 9},
     {.fn = K::Tanh,
      .dtypes = kFnFC,
      RLX_REAL(tanh(x)),
      RLX_COMPLEX(std::tanh(x)),
-     RLX_DERIVATIVE(s.ct * (1.0 - s.y * s.y)),
+     .derivative = d_tanh,
      .f16 = F16Range::Keeps,
      .flops = 10},
     {.fn = K::Exp,
@@ -290,7 +323,7 @@ constexpr FunctionRow kFunctionTable[] = {
      .dtypes = kFnFC,
      RLX_REAL(atan(x)),
      RLX_COMPLEX(std::atan(x)),
-     RLX_DERIVATIVE(s.ct / (s.x * s.x + 1.0)),
+     .derivative = d_atan,
      .f16 = F16Range::Keeps,
      .flops = 12,
      .fill = Fill::Unit},
@@ -332,7 +365,7 @@ constexpr FunctionRow kFunctionTable[] = {
     {.fn = K::Erf,
      .dtypes = kFnF,
      RLX_REAL(erf(x)),
-     RLX_DERIVATIVE(s.ct*(s.g.exp(-(s.x* s.x)) * (2 * std::numbers::inv_sqrtpi))),
+     RLX_DERIVATIVE(s.ct*(bell(s) * (2 * std::numbers::inv_sqrtpi))),
      .f16 = F16Range::Keeps,
      .flops = 12},
     {.fn = K::HardSwish,
@@ -412,7 +445,7 @@ constexpr FunctionRow kFunctionTable[] = {
      .dtypes = kFnFC,
      RLX_REAL(asin(x)),
      RLX_COMPLEX(std::asin(x)),
-     RLX_DERIVATIVE(s.ct* s.g.rsqrt((1.0 - s.x) * (s.x + 1.0))),
+     RLX_DERIVATIVE(s.ct* s.g.rsqrt(one_minus_square(s.g, s.x))),
      .f16 = F16Range::Keeps,
      .flops = 12,
      .fill = Fill::Unit},
@@ -420,7 +453,7 @@ constexpr FunctionRow kFunctionTable[] = {
      .dtypes = kFnFC,
      RLX_REAL(acos(x)),
      RLX_COMPLEX(std::acos(x)),
-     RLX_DERIVATIVE(-(s.ct* s.g.rsqrt((1.0 - s.x) * (s.x + 1.0)))),
+     RLX_DERIVATIVE(-(s.ct* s.g.rsqrt(one_minus_square(s.g, s.x)))),
      .f16 = F16Range::Keeps,
      .flops = 12,
      .fill = Fill::Unit},
@@ -441,13 +474,13 @@ constexpr FunctionRow kFunctionTable[] = {
     {.fn = K::Asinh,
      .dtypes = kFnF,
      RLX_REAL(asinh(x)),
-     RLX_DERIVATIVE(s.ct* s.g.rsqrt(s.x* s.x + 1.0)),
+     RLX_DERIVATIVE(s.ct / s.g.hypot(s.x, 1.0)),
      .f16 = F16Range::Keeps,
      .flops = 14},
     {.fn = K::Acosh,
      .dtypes = kFnF,
      RLX_REAL(acosh(x)),
-     RLX_DERIVATIVE(s.ct* s.g.rsqrt((s.x - 1.0) * (s.x + 1.0))),
+     RLX_DERIVATIVE(s.ct* s.g.rsqrt(s.x - 1.0) * s.g.rsqrt(s.x + 1.0)),
      .f16 = F16Range::Keeps,
      .flops = 14,
      .fill = Fill::AboveOne},
@@ -455,7 +488,7 @@ constexpr FunctionRow kFunctionTable[] = {
      .dtypes = kFnFC,
      RLX_REAL(atanh(x)),
      RLX_COMPLEX(std::atanh(x)),
-     RLX_DERIVATIVE(s.ct / ((1.0 - s.x) * (s.x + 1.0))),
+     RLX_DERIVATIVE(s.ct / one_minus_square(s.g, s.x)),
      .f16 = F16Range::Keeps,
      .flops = 14,
      .fill = Fill::Unit},
@@ -468,14 +501,14 @@ constexpr FunctionRow kFunctionTable[] = {
     {.fn = K::Log2,
      .dtypes = kFnF,
      RLX_REAL(log2(x)),
-     RLX_DERIVATIVE(s.ct / (s.x * std::numbers::ln2)),
+     RLX_DERIVATIVE(s.ct* std::numbers::log2e / s.x),
      .f16 = F16Range::Leaves,
      .flops = 8,
      .fill = Fill::Positive},
     {.fn = K::Log10,
      .dtypes = kFnF,
      RLX_REAL(log10(x)),
-     RLX_DERIVATIVE(s.ct / (s.x * std::numbers::ln10)),
+     RLX_DERIVATIVE(s.ct* std::numbers::log10e / s.x),
      .f16 = F16Range::Leaves,
      .flops = 8,
      .fill = Fill::Positive},
@@ -497,7 +530,7 @@ constexpr FunctionRow kFunctionTable[] = {
     {.fn = K::Erfc,
      .dtypes = kFnF,
      RLX_REAL(erfc(x)),
-     RLX_DERIVATIVE(s.ct*(s.g.exp(-(s.x* s.x)) * (-2 * std::numbers::inv_sqrtpi))),
+     RLX_DERIVATIVE(s.ct*(bell(s) * (-2 * std::numbers::inv_sqrtpi))),
      .f16 = F16Range::Keeps,
      .flops = 14},
     {.fn = K::Lgamma,

@@ -33,7 +33,7 @@ TEST_CASE("misuse: losses") {
   REFUSED("delta must be", nn::huber_loss(x, x, 0));
   REFUSED("gamma must be", nn::sigmoid_focal_loss(x, x, 0.25, -1));
   REFUSED("alpha must be", nn::sigmoid_focal_loss(x, x, 2));
-  REFUSED("eps must be", nn::cosine_similarity(x, x, -1, 0));
+  REFUSED("eps must be", nn::cosine_similarity(x, x, -1, -1));
   REFUSED("margin must be finite", nn::cosine_embedding_loss(x, x, v, HUGE_VAL));
   REFUSED("margin must be finite", nn::hinge_embedding_loss(x, x, HUGE_VAL));
   REFUSED("margin must be finite", nn::margin_ranking_loss(x, x, x, HUGE_VAL));
