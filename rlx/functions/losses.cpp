@@ -106,6 +106,9 @@ struct Classes {
   }
 };
 
+// In F32 for F16 and BF16.
+Term wide(const Term& v) { return v.cast(accumulator_dtype(v.dtype())); }
+
 }  // namespace
 
 Expr cross_entropy(Operand logits, Operand labels, const CrossEntropyOptions& options) {
@@ -161,7 +164,7 @@ Expr nll_loss(Operand log_probs, Operand labels, const CrossEntropyOptions& opti
 }
 
 Expr binary_cross_entropy(Operand p, Operand target, std::optional<Operand> weight, Reduction reduction) {
-  const Term x(p, "binary_cross_entropy"), t = x.at(target);
+  const Term given(p, "binary_cross_entropy"), x = wide(given), t = wide(given.at(target));
   // PyTorch clamps logarithms at -100, which keeps losses finite where p is 0 or 1. Such p are replaced before the
   // logarithm, so that derivatives stay finite.
   constexpr double kLeast = -100;
@@ -169,7 +172,7 @@ Expr binary_cross_entropy(Operand p, Operand target, std::optional<Operand> weig
   const Term all = compared(CompareKind::Eq, x, 1.0);
   const Term log_p = chosen(none, kLeast, log(chosen(none, 1.0, x)));
   const Term log_not = chosen(all, kLeast, log1p(-chosen(all, 0.0, x)));
-  return reduced(-(t * log_p + (1.0 - t) * log_not), weight, reduction);
+  return reduced((-(t * log_p + (1.0 - t) * log_not)).cast(given.dtype()), weight, reduction);
 }
 
 namespace {
@@ -205,7 +208,7 @@ Expr sigmoid_focal_loss(Operand logits, Operand target, double alpha, double gam
   if (!(alpha <= 1)) refuse_loss(x, "sigmoid_focal_loss", concat_text("alpha must be at most 1, got ", alpha));
   // 1 - p_t = t sigmoid(-x) + (1 - t) sigmoid(x), from the smaller of both sigmoids.
   const LogisticTail tail(x);
-  const Term least = sigmoid(tail.z), most = 1.0 - least, no = 1.0 - t;
+  const Term least = sigmoid(larger(tail.z, -1000.0)), most = 1.0 - least, no = 1.0 - t;
   const Term missed = chosen(tail.above, t * least + no * most, t * most + no * least);
   Term losses = logistic_entropy(x, t, std::nullopt) * (gamma == 2 ? square(missed) : functions::pow(missed, gamma));
   if (alpha >= 0) losses = losses * ((2 * alpha - 1) * t + (1 - alpha));
@@ -255,7 +258,6 @@ struct ScaledVectors {
     scale = v.at(v.graph().squeeze(by, axis));
   }
 };
-Term wide(const Term& v) { return v.cast(accumulator_dtype(v.dtype())); }
 }  // namespace
 
 // The quotient of the scaled vectors does not depend on the scales, so they need no derivative.

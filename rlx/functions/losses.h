@@ -57,8 +57,8 @@ Expr huber_loss(Operand x, Operand target, double delta = 1, Reduction reduction
 Expr kl_div(Operand x, Operand target, bool log_target = false, Reduction reduction = Reduction::Mean);
 /// a . b / max(|a| |b|, eps) along `axis`; eps >= 0. 0 where a vector is 0.
 Expr cosine_similarity(Operand a, Operand b, std::int64_t axis = -1, double eps = 1e-8);
-/// For a, b [.., D]: 1 - cosine(a, b) where target is 1, max(0, cosine(a, b) - margin) where it is -1. 1e-12 is added to
-/// each squared norm, as in PyTorch.
+/// For a, b [.., D]: 1 - cosine(a, b) where target is 1, max(0, cosine(a, b) - margin) where it is -1. As in PyTorch,
+/// 1e-12 is added to each squared norm.
 Expr cosine_embedding_loss(Operand a, Operand b, Operand target, double margin = 0,
                            Reduction reduction = Reduction::Mean);
 /// max(0, 1 - x t) for t in {-1, 1}.

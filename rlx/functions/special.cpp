@@ -56,8 +56,9 @@ Expr logit(const Expr& x) {
   check_floats("logit", {&x});
   // The logarithm of a quotient near 1 has lost its digits; the distance of the quotient from 1 has them.
   Graph& g = x.graph();
-  const Expr near = g.bit_and(g.gt(x, 0.3), g.lt(x, 0.7)), far = g.where(near, 0.25, x), close = g.where(near, x, 0.5);
-  return g.where(near, g.log1p((close * 2.0 - 1.0) / (1.0 - close)), g.log(far / (1.0 - far)));
+  const Expr near = g.bit_and(g.gt(x, 0.3), g.lt(x, 0.7)), close = g.where(near, x, 0.5);
+  const Expr other = g.log1p(g.where(near, (close * 2.0 - 1.0) / (1.0 - close), -x));
+  return g.where(near, other, g.log(g.where(near, 1.0, x)) - other);
 }
 
 Expr xlogy(const Expr& x, const Expr& y) {
@@ -72,8 +73,16 @@ Expr xlog1py(const Expr& x, const Expr& y) {
 
 Expr entr(const Expr& x) {
   check_floats("entr", {&x});
-  Graph& g = x.graph();
-  return g.where(g.lt(x, 0.0), -kInfinity, -xlogy(x, x));
+  const auto value = [](const Expr& v) {
+    Graph& g = v.graph();
+    const Expr none = g.eq(v, 0.0);
+    return g.where(g.lt(v, 0.0), -kInfinity, g.where(none, 0.0, -(v * g.log(g.where(none, 1.0, v)))));
+  };
+  CustomFn fn;  // the slope of the product has 1 / x, which small numbers do not have
+  fn.name = "entr";
+  fn.body = [=](Graph&, const ExprList& in) { return ExprList{value(in[0])}; };
+  fn.jvp = [=](Graph& body, const ExprList& in) { return ExprList{value(in[0]), in[1] * -(body.log(in[0]) + 1.0)}; };
+  return x.graph().custom_fn({x}, fn)[0];
 }
 
 Expr rel_entr(const Expr& p, const Expr& q) {
@@ -111,6 +120,7 @@ Expr ndtr(const Expr& x) {
 Expr log_ndtr(const Expr& x) {
   check_floats("log_ndtr", {&x});
   Graph& g = x.graph();
+  if (dtype_bits(x.dtype()) < 32) return g.cast(log_ndtr(g.cast(x, DType::F32)), x.dtype());
   const double cut = x.dtype() == DType::F64 ? -20 : -5;
   const Expr far = g.lt(x, cut), above = g.gt(x, 1.0);
   const Expr z = g.where(far, x, cut), v = 1.0 / (z * z);
@@ -163,10 +173,11 @@ namespace {
 Expr gamma_value(const Expr& x) {
   Graph& g = x.graph();
   const Expr floor = g.floor(x), odd = g.ne(g.mod(floor, 2.0), 0.0);
+  const Expr small = g.lt(g.abs(x), 1.0), over = g.where(small, g.abs(x), 1.0);  // gamma(x) = gamma(x + 1) / x
   const Expr far = g.ge(x, 10.0), t = g.min(g.where(far, x, 10.0), x.dtype() == DType::F64 ? 172.0 : 36.0);
   const Expr root = g.pow(t, t * 0.5), rest = g.exp(stirling_rest(t));
   const Expr size = g.where(far, root * g.exp(-t) * root * g.sqrt(2 * std::numbers::pi / t) * rest,
-                            g.exp(g.lgamma(g.where(far, 1.0, x))));
+                            g.exp(g.lgamma(g.where(far, 1.0, g.where(small, x + 1.0, x)))) / over);
   const Expr pole = g.bit_and(g.lt(x, 0.0), g.eq(floor, x));
   const Expr negative_zero = g.lt(1.0 / x, 0.0);
   const Expr turns = g.where(g.eq(x, 0.0), negative_zero, g.bit_and(g.lt(x, 0.0), odd));

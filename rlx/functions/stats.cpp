@@ -73,7 +73,9 @@ Expr var(Operand x, std::vector<std::int64_t> axes, double ddof, bool keep_dims)
 }
 Expr std(Operand x, std::vector<std::int64_t> axes, double ddof, bool keep_dims) {
   const Term v = floats(x, "std");
-  return sqrt(variance(v, axes, ddof, keep_dims, "std")).cast(v.dtype());
+  const Term squares = variance(v, axes, ddof, keep_dims, "std"), none = compared(CompareKind::Eq, squares, 0.0);
+  // The derivative of equal elements, which does not exist, is 0.
+  return chosen(none, 0.0, sqrt(chosen(none, 1.0, squares))).cast(v.dtype());
 }
 
 Expr quantile(Operand x, double q, std::int64_t axis, bool keep_dims) {

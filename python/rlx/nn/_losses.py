@@ -88,7 +88,10 @@ def huber_loss(predictions, targets=None, delta=1.0):
 def log_cosh(predictions, targets=None):
     """log cosh(predictions - targets), about d^2 / 2 near 0 and |d| - log 2 far from it."""
     d = inexact(predictions if targets is None else predictions - _rlx.value(targets))
-    return rnp.logaddexp(d, -d) - 0.6931471805599453
+    near = rnp.less(rnp.abs(d), 1)  # where the logarithm of cosh is log(1 + 2 sinh(d / 2)^2)
+    close = node("log1p", 2 * rnp.square(rnp.sinh(0.5 * rnp.where(near, d, 0))))
+    size = rnp.where(near, 1, rnp.where(rnp.less(d, 0), -d, d))
+    return rnp.where(near, close, size - 0.6931471805599453 + node("softplus", -2 * size))
 
 
 @op("predictions", "targets")

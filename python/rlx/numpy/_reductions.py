@@ -154,10 +154,16 @@ def var(x, axis=None, dtype=None, *, ddof=0, keepdims=False, where=None, mean=No
 _mean = mean
 
 
+def _root(variance):
+    """The square root with derivative 0 at 0, where equal elements have no derivative."""
+    none = node("eq", variance, 0)
+    return node("where", none, 0, sqrt(node("where", none, 1, variance)))
+
+
 @op("x", "where", "mean")
 def std(x, axis=None, dtype=None, *, ddof=0, keepdims=False, where=None, mean=None, correction=None):
     """The standard deviation over axes."""
-    return sqrt(var(x, axis, dtype, ddof=ddof, keepdims=keepdims, where=where, mean=mean, correction=correction))
+    return _root(var(x, axis, dtype, ddof=ddof, keepdims=keepdims, where=where, mean=mean, correction=correction))
 
 
 @op("x")
@@ -299,7 +305,7 @@ def nanvar(x, axis=None, dtype=None, *, ddof=0, keepdims=False, where=None, mean
 @op("x", "where", "mean")
 def nanstd(x, axis=None, dtype=None, *, ddof=0, keepdims=False, where=None, mean=None, correction=None):
     """The standard deviation of the elements that are not NaN."""
-    return sqrt(nanvar(x, axis, dtype, ddof=ddof, keepdims=keepdims, where=where, mean=mean, correction=correction))
+    return _root(nanvar(x, axis, dtype, ddof=ddof, keepdims=keepdims, where=where, mean=mean, correction=correction))
 
 
 def _nan_extreme(x, f, edge, axis, keepdims, initial, where):

@@ -81,8 +81,8 @@ def multigammaln(a, d):
     if d > 1 << 14:  # each adds a node to the program
         raise ValueError(f"multigammaln: the dimension {d}; the limit is {1 << 14}")
     a = _inexact(a)
-    out = _node("add", _node("mul", a, 0), d * (d - 1) / 4 * _math.log(_math.pi))
-    for j in range(d):
+    out = _node("add", _node("lgamma", a), d * (d - 1) / 4 * _math.log(_math.pi))
+    for j in range(1, d):
         out = _node("add", out, _node("lgamma", _node("sub", a, j / 2)))
     return out
 

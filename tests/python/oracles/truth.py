@@ -91,8 +91,8 @@ def at_point(f, *at):
 
 
 def derivative(f, orders, periodic=False):
-    """The partial derivative of f by differences with a step far below each argument (below 1 if f is periodic): from all
-    sides, which must agree.
+    """The partial derivative of f by differences with a step far below each argument (below 1 if f is periodic), from
+    all sides, which must agree.
     """
 
     def d(*at):
