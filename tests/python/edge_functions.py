@@ -124,10 +124,10 @@ add("3**x", lambda x: 3.0**x, lambda x: mpf(3) ** x)
 
 # -- activations --
 unary("nn.sigmoid lax.logistic sp.expit", sigmoid, scale=(0, 0.25, 0.25))
-unary("nn.silu nn.swish", lambda x: x * sigmoid(x), scale=(0, 0, 0.5))
+unary("nn.silu nn.swish", lambda x: x * sigmoid(x), scale=(0, 1e-30, 0.5))
 unary("nn.softplus", softplus, scale=(0, 0, 0.25))
 unary("nn.log_sigmoid", lambda x: -softplus(-x), scale=(0, 0, 0.25))
-unary("nn.mish", lambda x: x * mp.tanh(softplus(x)), scale=(0, 0, 1))
+unary("nn.mish", lambda x: x * mp.tanh(softplus(x)), scale=(0, 1e-30, 1))
 unary("nn.soft_sign", lambda x: x / (1 + abs(x)))
 unary("nn.relu", lambda x: x if x > 0 else mpf(0))
 unary("nn.relu6", lambda x: clip(x, mpf(0), mpf(6)))

@@ -173,7 +173,7 @@ def sweep(function, dtype, every=1):
                     continue
                 if sum(orders) == 2 and max(map(abs, at)) > limits(dtype)[2] ** 0.5 / 4:  # squares that overflow
                     continue
-                if sum(orders) == 2 and mpmath.isinf(want):  # a sum of infinities
+                if sum(orders) == 2 and abs(want) > limits(dtype)[2]:  # a sum of infinities
                     continue
                 if any(orders) and np.isfinite(at).all():
                     value = true_values(function, (0,) * function.arity, at)
@@ -199,7 +199,7 @@ def described(fails):
 def test_values_and_derivatives(name, dtype, full):
     """Every function in the full run; else some, at every fourth point."""
     function = next(f for f in TABLE if f.name == name)
-    if not full and zlib.crc32(f"{name} {dtype}".encode()) % (24 if function.arity == 1 else 80):
+    if not full and zlib.crc32(f"{name} {dtype}".encode()) % (40 if function.arity == 1 else 120):
         pytest.skip("in the full run")
     fails = sweep(function, dtype, 1 if full else 4 if function.arity == 1 else 29)
     assert not fails, f"{name} {dtype}\n{described(fails)}"

@@ -78,8 +78,8 @@ def limit(f, at, i):
 
 
 def at_point(f, *at):
-    """f at a point of doubles; where f has no value, its limit as any one of the arguments that are 0 or infinite moves,
-    if they agree.
+    """f at a point of doubles; where f has no value, its limit as any one of the arguments that are 0 or infinite
+    moves, if they agree.
     """
     at = [mpf(x) for x in at]
     if all(mpmath.isfinite(x) for x in at):
