@@ -16,10 +16,11 @@ using namespace draws;
 
 namespace {
 
-constexpr double kTailFrom = 3;  // from where on the difference of two erf loses digits
+// From here on the difference of two erf loses digits.
+constexpr double kTailFrom = 3;
 
-// Normal numbers between bounds with kTailFrom <= from <= to, from uniform numbers u. The probabilities of the tails beyond
-// the bounds, below 1 / 2, keep their digits where those of the other side are near 1.
+// Normal numbers between bounds with kTailFrom <= from <= to, from uniform numbers u. The probabilities of the tails
+// beyond the bounds, below 1 / 2, keep their digits where those of the other side are near 1.
 Term tail_between(const Term& from, const Term& to, const Term& u) {
   const auto beyond = [](const Term& x) { return x.at(special::ndtr((-x).value())); };
   // From here on ndtr is subnormal. There the tail beyond x is exp(-x^2 / 2) / x up to 1 / x^2.

@@ -218,6 +218,9 @@ def test_seeds_are_64_bits():
     for seed in (2**64, 2**64 + 1, -(2**63) - 1, 10**30):
         with pytest.raises(OverflowError, match="64 bits; use fold_in"):
             random.key(seed)
+    for number in (2**32, -(2**31) - 1, 2**64):
+        with pytest.raises(OverflowError, match="more than 32 bits"):
+            random.fold_in(random.key(0), number)
 
 
 def test_choices_without_probability():
