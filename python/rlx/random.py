@@ -134,11 +134,15 @@ def split(key, num=2):
 
 
 @_op("key", "data")
+def _folded_in(key, data):
+    return _rlx.rng_fold_in([key, data])
+
+
 def fold_in(key, data):
     """A new key from a key and an integer of 32 bits; of wider arrays the low 32 bits count."""
     if isinstance(data, int) and not -(2**31) <= data < 2**32:
         raise OverflowError(f"fold_in: {data} has more than 32 bits; fold in its parts one after the other")
-    return _rlx.rng_fold_in([key, data])
+    return _folded_in(key, data)
 
 
 @_op("key")

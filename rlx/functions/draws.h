@@ -73,11 +73,12 @@ inline Term next_to(const Term& x, bool up) { return x.at(floats::nextafter(x, x
 /// Uniform numbers in [low, high), and low where high is not above it.
 inline Term between(const Term& key, const Operand& low, const Operand& high, Dims dims, DType t) {
   check_floats(key, "uniform", t);
-  const Term from = parameter(key, low, t), to = parameter(key, high, t), span = to - from;
+  const Term from = parameter(key, low, t), to = parameter(key, high, t);
+  // The distance of finite bounds may overflow: then it is halved. The sum may round to `high`.
+  const Term far = compared(CompareKind::Eq, abs(to - from), HUGE_VAL), one = from.number(1);
+  const Term scale = chosen(far, 0.5, one), start = from * scale;
   const Term u = uniform_from(key, std::move(dims), t, 0, 1);
-  // The span of finite bounds may overflow. The product and the sum may round to `high`.
-  const Term far = compared(CompareKind::Eq, abs(span), HUGE_VAL);
-  const Term drawn = chosen(far, (1.0 - u) * from + u * to, u * chosen(far, 0.0, span) + from);
+  const Term drawn = (u * (to * scale - start) + start) * chosen(far, 2.0, one);
   return larger(smaller(drawn, next_to(to, false)), from);
 }
 
