@@ -51,12 +51,19 @@ CompiledGraph::Impl::Call::~Call() {
 }
 
 CallGate::Inside CompiledGraph::Impl::Call::where() const {
+  constexpr int kMostInside = 64;
+  int calls = 0;
   CallGate::Inside found = CallGate::Inside::No;
   for (const auto* c = static_cast<const Call*>(outer_); c; c = static_cast<const Call*>(c->outer_)) {
     if (&c->object_ != &object_) continue;
+    if (++calls == kMostInside)
+      throw Error(ErrorCode::InvalidArgument,
+                  concat_text("graph '", object_.code->source.name(), "' runs itself without end: ", calls,
+                              " of its runs are inside each other"),
+                  "a callback or custom kernel that runs its own program must stop doing so at some point");
     const bool own = c->entry_.place == CallGate::Place::Own || c->entry_.place == CallGate::Place::Change;
-    if (own) return CallGate::Inside::AtOwn;
-    found = CallGate::Inside::Elsewhere;
+    if (own) found = CallGate::Inside::AtOwn;
+    if (found == CallGate::Inside::No) found = CallGate::Inside::Elsewhere;
   }
   return found;
 }

@@ -448,6 +448,8 @@ TEST_CASE("concurrent calls: a kernel may run its own program, unless it would w
     CHECK(refused(f, [&] { f.set_input("x", Tensor::full({{8}, DType::F32}, 1)); }).find(inside) != std::string::npos);
     const TensorView in = kEight.begin()->second.view();
     CHECK(refused(f, [&] { (void)f.run_slots({&in, 1}); }).find(inside) != std::string::npos);
+    in_kernel() = [&] { (void)f.run_typed(kEight); };
+    CHECK(contains(error_text([&] { (void)f.run_typed(kEight); }), "64 of its runs are inside each other"));
     g.reset();
     in_kernel() = {};
     CHECK(g.run_typed(kEight)[0].at(0) == 7);
