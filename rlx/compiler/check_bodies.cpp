@@ -95,7 +95,7 @@ class BodyChecker {
     inside.whole = true;
     inside.home = plan_.node_device(b_.node);
     if (how_.target && !b_.host_controlled) inside.target = &how_.target->of_device(inside.home);
-    for (const std::string& problem : check_plan(m.graph, m.plan, inside))
+    for (const std::string& problem : check_named_plan(m.graph, m.plan, inside))
       problems_.add("a body of ", b_.node, ": ", problem);
   }
 
@@ -174,8 +174,8 @@ class BodyChecker {
 
 }  // namespace
 
-std::vector<std::string> check_body_ranges(const Graph& g, const LirBufferPlan& plan, const LirBodies& bodies,
-                                           const PlanCheck& how) {
+std::vector<std::string> check_bodies(const Graph& g, const LirBufferPlan& plan, const LirBodies& bodies,
+                                      const PlanCheck& how) {
   return BodyChecker(g, plan, bodies, how).run();
 }
 

@@ -122,7 +122,12 @@ class NameChecker {
         same = body.nodes()[k].kind() == graphs[i]->nodes()[k].kind() &&
                body.nodes()[k].inputs == graphs[i]->nodes()[k].inputs &&
                body.nodes()[k].num_results() == graphs[i]->nodes()[k].num_results();
-      if (!same) problems_.add("a planned body of ", b.node, " is another graph than the node has");
+      if (!same) {
+        problems_.add("a planned body of ", b.node, " is another graph than the node has");
+        continue;
+      }
+      for (const std::string& problem : check_names(body, b.modules[i].plan))
+        problems_.add("a body of ", b.node, ": ", problem);
       count(b.arenas[i].size(), b.modules[i].plan.arenas.size(), "ranges for the arenas of the bodies of ", b.node);
       for (std::uint32_t r : b.arenas[i]) range(r);
     }

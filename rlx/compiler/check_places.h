@@ -9,16 +9,19 @@
 
 namespace rlx {
 
-/// What of a plan names something that `g` or the plan does not have. The other checks need an empty answer, because
-/// they look up what the plan names.
+/// What of a plan and of its bodies names something that `g` or the plan does not have. The other checks need an empty
+/// answer, because they look up what the plan names.
 std::vector<std::string> check_names(const Graph& g, const LirBufferPlan& plan);
 
 /// What lies in a wrong place, is never computed, or never reaches its output or state.
 std::vector<std::string> check_places(const Graph& g, const LirBufferPlan& plan, const PlanCheck& how);
 
-/// What is wrong with the bodies of one node, apart from the plans of their graphs and from overlaps.
-std::vector<std::string> check_body_ranges(const Graph& g, const LirBufferPlan& plan, const LirBodies& bodies,
-                                           const PlanCheck& how);
+/// All checks of a plan, and of its bodies, but those of names.
+std::vector<std::string> check_named_plan(const Graph& g, const LirBufferPlan& plan, const PlanCheck& how);
+
+/// What is wrong with the bodies of one node.
+std::vector<std::string> check_bodies(const Graph& g, const LirBufferPlan& plan, const LirBodies& bodies,
+                                      const PlanCheck& how);
 
 /// The problems of one kind of check. A broken plan breaks in many places, so only the first ones are kept.
 class PlanProblems {

@@ -285,16 +285,20 @@ class PlanChecker {
 
 }  // namespace
 
-std::vector<std::string> check_plan(const Graph& g, const LirBufferPlan& plan, const PlanCheck& how) {
-  std::vector<std::string> problems = check_names(g, plan);
-  if (!problems.empty()) return problems;
+std::vector<std::string> check_named_plan(const Graph& g, const LirBufferPlan& plan, const PlanCheck& how) {
+  std::vector<std::string> problems;
   const auto add = [&](std::vector<std::string> more) {
     problems.insert(problems.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
   };
   add(check_places(g, plan, how));
-  for (const LirBodies& b : plan.bodies) add(check_body_ranges(g, plan, b, how));
+  for (const LirBodies& b : plan.bodies) add(check_bodies(g, plan, b, how));
   add(PlanChecker(g, plan).run());
   return problems;
+}
+
+std::vector<std::string> check_plan(const Graph& g, const LirBufferPlan& plan, const PlanCheck& how) {
+  std::vector<std::string> problems = check_names(g, plan);
+  return problems.empty() ? check_named_plan(g, plan, how) : problems;
 }
 
 }  // namespace rlx

@@ -5,6 +5,7 @@
 
 #include "rlx/base/stop_request.h"
 #include "rlx/base/trace.h"
+#include "rlx/compiler/check_lir.h"
 #include "rlx/compiler/legalize_partition.h"
 #include "rlx/compiler/memory_plan.h"
 #include "rlx/compiler/norm_variances.h"
@@ -14,29 +15,13 @@
 #include "rlx/device/registry.h"
 #include "rlx/ir/inspect.h"
 #include "rlx/ir/op_def.h"
-#include "rlx/ir/rewrite/bodies.h"
 #include "rlx/ir/rewrite/rebuild.h"
 #include "rlx/ir/rewrite/symbol_order.h"
-#include "rlx/ir/serial/fingerprint.h"
 #include "rlx/ir/verify.h"
 
 namespace rlx {
 
 namespace {
-// The highest device number in a plan, bodies included.
-std::uint32_t last_device(const LirBufferPlan& plan) {
-  std::uint32_t last = 0;
-  for (const auto* devices : {&plan.node_devices, &plan.arena_devices})
-    for (std::uint32_t d : *devices) last = std::max(last, d);
-  for (const LirBodies& b : plan.bodies)
-    for (const LirModule& m : b.modules) last = std::max(last, last_device(m.plan));
-  for (const LirPart& p : plan.parts) {
-    last = std::max(last, p.device);
-    for (const LirModule& m : p.modules) last = std::max(last, last_device(m.plan));
-  }
-  return last;
-}
-
 constexpr std::string_view kEncodePattern = "encode_in_place";
 
 // Reports which Quantize results their reader encodes itself, and which it could but does not. The planner has decided.
@@ -304,97 +289,6 @@ std::vector<LirAlias> CompilePipeline::donated(const Graph& g) const {
   }
   return out;
 }
-
-namespace {
-// An arena of a plan from outside ends where its last value does. A larger one would be allocated for nothing.
-template <class Refuse>
-void check_arenas(const LirBufferPlan& plan, const TargetLimits& limits, const Refuse& refuse) {
-  std::vector<std::size_t> ends(plan.arenas.size(), 0);
-  const auto note = [&](std::uint32_t arena, std::size_t offset, std::size_t bytes) {
-    if (bytes != 0) ends[arena] = std::max(ends[arena], offset + bytes);
-  };
-  for (const std::vector<LirValue>& results : plan.values)
-    for (const LirValue& v : results)
-      if (v.place == Place::Arena) note(v.index, v.offset, v.bytes);
-  for (const LirBodies& b : plan.bodies)
-    for (const LirRange& r : b.ranges) note(r.arena, r.offset, r.bytes);
-  for (std::size_t a = 0; a < ends.size(); ++a)
-    if (plan.arenas[a] > ends[a] + plan.alignment)
-      refuse("has an invalid plan",
-             concat_text("arena ", a, " has ", plan.arenas[a], " bytes, but its values end at ", ends[a]));
-  for (const std::vector<LirValue>& results : plan.values)
-    for (const LirValue& v : results)
-      if (v.place == Place::Arena && v.bytes > limits.max_buffer_bytes)
-        refuse("has an invalid plan", concat_text("a value has ", v.bytes, " bytes, more than the target allows (",
-                                                  limits.max_buffer_bytes, ")"));
-}
-
-// The planned bodies are those that the nodes hold.
-template <class Refuse>
-void check_bodies_of(const LirModule& lir, const Refuse& refuse) {
-  for (const LirBodies& b : lir.plan.bodies) {
-    const std::vector<Subgraph> graphs = body_graphs(lir.graph.node(b.node).op);
-    for (std::size_t i = 0; i < graphs.size(); ++i) {
-      if (!same_graph(*graphs[i], b.modules[i].graph))
-        refuse("has an invalid plan", concat_text("a planned body of ", b.node, " is another graph than the node has"));
-      check_bodies_of(b.modules[i], refuse);
-    }
-  }
-}
-
-// Checks a planned program from outside: it is valid, compiled for this target, and its plan is correct.
-void check_lir(const LirModule& lir, const Target& target, std::span<const DeviceId> others) {
-  const Graph& g = lir.graph;
-  verify_or_throw(lir.prepare, Level::Lir, "the LIR module given to compile");
-  verify_or_throw(g, Level::Lir, "the LIR module given to compile");
-  auto refuse = [&](std::string why, std::string where, ErrorCode code = ErrorCode::InvalidArgument) {
-    throw Error(Diagnostic{code, concat_text("the LIR module '", g.name(), "' ", why), std::move(where),
-                           "compile the graph, or its module at stage hir or mir"});
-  };
-  if (!g.is_static()) refuse("has unbound symbols", {});
-  std::string foreign;
-  for (const auto& [id, kind] : legalize_for_backend(g, target))
-    foreign += concat_text(foreign.empty() ? "" : "\n  ", node_where(g, id));
-  if (!foreign.empty())
-    refuse(concat_text("was planned for a target other than ", target.name()), std::move(foreign),
-           ErrorCode::Unsupported);
-  if (lir.plan.opaque != target.opaque())
-    refuse(target.opaque() ? "has a memory plan, but this device plans its own memory"
-                           : "has no memory plan, but this device needs one",
-           {});
-  if (const std::uint32_t last = last_device(lir.plan); last > lir.others.size())
-    refuse(concat_text("names device ", last, ", but has only ", lir.others.size() + 1, " devices"), {});
-  if (lir.others.size() > others.size() || !std::equal(lir.others.begin(), lir.others.end(), others.begin()))
-    refuse("was planned for other devices than those of this compile", {}, ErrorCode::Unsupported);
-  if (!lir.ranges.empty()) refuse("is a partition of a program: it names ranges of the program's schedule", {});
-  if (const auto problems = lir.plan.opaque ? check_parts(g, lir.plan) : check_plan(g, lir.plan, {&target});
-      !problems.empty())
-    refuse("has an invalid plan", problems.front());
-  if (!lir.plan.opaque) {
-    check_arenas(lir.plan, target.limits(), refuse);
-    check_bodies_of(lir, refuse);
-  }
-  LirBufferPlan whole;
-  if (lir.plan.opaque && lir.plan.parts.empty()) partition_parts(g, target, 0, whole);
-  if (!whole.parts.empty())
-    refuse(concat_text("has no partitions, but ", target.name(), " cannot run its whole graph"), {});
-  if (lir.prepare.outputs().size() != g.leaves(OpKind::Param).size())
-    refuse(concat_text("reads ", g.leaves(OpKind::Param).size(), " prepared weights, but its prepare graph returns ",
-                       lir.prepare.outputs().size()),
-           {});
-  const std::vector<NodeId> params = g.leaves(OpKind::Param);
-  for (std::size_t i = 0; i < params.size(); ++i) {
-    const Value param(params[i]), made = lir.prepare.outputs()[i];
-    if (!(packed_layout_of(g, param) == packed_layout_of(lir.prepare, made)) ||
-        !(g.shape(param) == lir.prepare.shape(made)))
-      refuse(
-          concat_text("reads prepared weight ", i, " as ", g.shape(param), " in packed layout '",
-                      packed_layout_text(packed_layout_of(g, param)), "', but its prepare graph returns ",
-                      lir.prepare.shape(made), " in '", packed_layout_text(packed_layout_of(lir.prepare, made)), "'"),
-          node_where(g, params[i]));
-  }
-}
-}  // namespace
 
 HirModule bind_module(GraphModule module, CompileOptions& options) {
   const FusionPolicy policy = module.stage() == GraphStage::Hir ? module.hir().policy : FusionPolicy::Direct;

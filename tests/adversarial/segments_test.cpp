@@ -363,7 +363,7 @@ TEST_CASE("placement: states of the second device that are copied, or change pla
                    CompileOptions options = placed_there();
                    (void)Session(AdversarialScope::kDevice).compile_module(GraphModule(std::move(bad)), options);
                  }),
-                 "copies a state on a device that does not own it"));
+                 "is copied by a device that does not own it"));
 }
 
 TEST_CASE("placement: a failure on the second device fails the run, and a new one works") {

@@ -1,16 +1,14 @@
 // A module at stage lir comes from outside: every edit of one field of its plan is refused with an error that names it,
 // or changes no result.
-#include "tests/unit/compiler/plan_edits.h"
+#include "tests/support/plan_edits.h"
 
 #include <cstdlib>
 
 #include <doctest/doctest.h>
 
 #include "rlx/compiler/pipeline.h"
-#include "rlx/functions/quantized.h"
 #include "rlx/runtime/session.h"
 #include "tests/support/control_graphs.h"
-#include "tests/support/error_text.h"
 #include "tests/support/needs.h"
 #include "tests/support/random_program.h"
 
@@ -19,66 +17,13 @@ namespace {
 
 Session one_thread() { return Session().with_threads(1); }
 
-// A planned program and what it gives.
-struct Planned {
-  LirModule lir;
-  NamedTensors leaves;
-  std::vector<Tensor> want;
-
-  // The outputs and states after two runs.
-  std::vector<Tensor> run(LirModule module) const {
-    CompiledGraph f = one_thread().compile_module(GraphModule(std::move(module)));
-    NamedTensors inputs;
-    for (const IoInfo& p : f.params()) f.set_param(p.name, leaves.at(p.name));
-    for (const IoInfo& i : f.inputs()) inputs.emplace(i.name, leaves.at(i.name));
-    std::vector<Tensor> out = f.run_typed(inputs);
-    for (Tensor& t : f.run_typed(inputs)) out.push_back(std::move(t));
-    for (const IoInfo& s : f.states()) out.push_back(f.read_state(s.name));
-    return out;
-  }
-};
-
-Planned planned(const Graph& g, NamedTensors leaves, bool donate) {
+test::Planned planned(const Graph& g, NamedTensors leaves, bool donate) {
   CompileOptions options;
   const std::vector<NodeId> inputs = g.leaves(OpKind::Input);
   for (std::size_t i = 0; donate && i < inputs.size() && options.donate.empty(); ++i)
     for (std::size_t o = 0; o < g.outputs().size() && options.donate.empty(); ++o)
       if (g.shape(inputs[i]) == g.shape(g.outputs()[o])) options.donate.push_back({g.leaf_name(inputs[i]), o});
-  Planned p{CompilePipeline(one_thread().target(), options).compile_graph(g).lir, std::move(leaves), {}};
-  p.want = p.run(p.lir);
-  return p;
-}
-
-bool same(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
-  bool equal = a.size() == b.size();
-  for (std::size_t i = 0; equal && i < a.size(); ++i) equal = a[i].identical(b[i]);
-  return equal;
-}
-
-struct Counts {
-  int edits = 0, refused = 0, right = 0;
-};
-
-// Makes every `every`-th edit of a plan, from the edit `first` on.
-void try_edits(const Planned& p, std::size_t first, std::size_t every, Counts& counts) {
-  LirModule edited = p.lir;
-  std::size_t at = 0;
-  test::PlanEdits(edited, [&](const std::string& what) {
-    if (at++ % every != first % every) return;
-    INFO(what);
-    ++counts.edits;
-    std::vector<Tensor> got;
-    const std::string refused = test::error_text([&] { got = p.run(edited); });
-    if (refused.empty()) {
-      ++counts.right;
-      CHECK(same(got, p.want));
-      return;
-    }
-    ++counts.refused;
-    CAPTURE(refused);
-    CHECK(test::contains(refused, "the LIR module"));
-    CHECK(!test::contains(refused, "please report"));
-  });
+  return {one_thread(), CompilePipeline(one_thread().target(), options).compile_graph(g).lir, std::move(leaves)};
 }
 
 // Programs that plan what random ones seldom plan.
@@ -144,13 +89,13 @@ NamedTensors drawn_leaves(const Graph& g) {
 }
 
 TEST_CASE("every edit of a field of a plan is refused by name, or changes no result") {
-  Counts counts;
+  test::EditCounts counts;
   std::size_t modules = 0;  // the edits that are tried begin at another place in each
   const std::size_t every = std::getenv("RLX_ALL_CASES") ? 1 : 17;
   const auto try_program = [&](const Graph& g, NamedTensors leaves, bool donate) {
     CAPTURE(g.name());
     CAPTURE(modules);
-    try_edits(planned(g, std::move(leaves), donate), modules, every, counts);
+    test::try_edits(planned(g, std::move(leaves), donate), modules, every, counts);
     ++modules;
   };
   for (const Graph& g : chosen_programs())

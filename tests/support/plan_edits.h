@@ -12,7 +12,11 @@
 #include <utility>
 #include <vector>
 
+#include <doctest/doctest.h>
+
 #include "rlx/ir/module.h"
+#include "rlx/runtime/session.h"
+#include "tests/support/error_text.h"
 
 namespace rlx::test {
 
@@ -206,11 +210,78 @@ class PlanEdits {
     for (std::size_t i = 0; i < p.bodies.size(); ++i) bodies(concat_text(in, "bodies[", i, "]"), p.bodies[i]);
     elements(in + "bodies", p.bodies);
     flag(in + "opaque", p.opaque);
-    std::vector<LirPart> parts(1);
-    trade(in + "parts with one more", p.parts, parts);
+    list(in + "parts", p.parts, LirPart{});
+    for (std::size_t i = 0; i < p.parts.size(); ++i) part(concat_text(in, "parts[", i, "]"), p.parts[i]);
+  }
+
+  void part(const std::string& name, LirPart& p) {
+    number(name + ".device", p.device);
+    flag(name + ".host_controlled", p.host_controlled);
+    elements(name + ".modules", p.modules);
+    for (std::size_t i = 0; i < p.modules.size(); ++i) plan(p.modules[i], concat_text(name, ".modules[", i, "]."));
+    elements(name + ".nodes", p.nodes);
+    for (NodeId& id : p.nodes) number(name + ".nodes[..]", id.index);
+    elements(name + ".inputs", p.inputs);
+    for (Value& v : p.inputs) value(name + ".inputs[..]", v);
+    elements(name + ".outputs", p.outputs);
+    for (Value& v : p.outputs) value(name + ".outputs[..]", v);
+    list(name + ".params", p.params, 0U);
+    for (std::uint32_t& param : p.params) number(name + ".params[..]", param);
   }
 
   Visit visit_;
 };
+
+/// A planned program and what it gives.
+struct Planned {
+  Session session;
+  LirModule lir;
+  NamedTensors leaves;
+  std::vector<Tensor> want;
+
+  Planned(Session s, LirModule module, NamedTensors values)
+      : session(std::move(s)), lir(std::move(module)), leaves(std::move(values)), want(run(lir)) {}
+
+  /// The outputs of two runs of a module, and the states after them.
+  std::vector<Tensor> run(LirModule module) const {
+    CompiledGraph f = session.compile_module(GraphModule(std::move(module)));
+    NamedTensors inputs;
+    for (const IoInfo& p : f.params()) f.set_param(p.name, leaves.at(p.name));
+    for (const IoInfo& i : f.inputs()) inputs.emplace(i.name, leaves.at(i.name));
+    std::vector<Tensor> out = f.run_typed(inputs);
+    for (Tensor& t : f.run_typed(inputs)) out.push_back(std::move(t));
+    for (const IoInfo& s : f.states()) out.push_back(f.read_state(s.name));
+    return out;
+  }
+};
+
+struct EditCounts {
+  int edits = 0, refused = 0, right = 0;
+};
+
+/// Makes every `every`-th edit of a plan, from the edit `first` on. Each is refused by an error about the module, or
+/// gives the same results.
+inline void try_edits(const Planned& p, std::size_t first, std::size_t every, EditCounts& counts) {
+  LirModule edited = p.lir;
+  std::size_t at = 0;
+  PlanEdits(edited, [&](const std::string& what) {
+    if (at++ % every != first % every) return;
+    INFO(what);
+    ++counts.edits;
+    std::vector<Tensor> got;
+    const std::string refused = error_text([&] { got = p.run(edited); });
+    if (refused.empty()) {
+      ++counts.right;
+      bool same = got.size() == p.want.size();
+      for (std::size_t i = 0; same && i < got.size(); ++i) same = got[i].identical(p.want[i]);
+      CHECK(same);
+      return;
+    }
+    ++counts.refused;
+    CAPTURE(refused);
+    CHECK(contains(refused, "the LIR module"));
+    CHECK(!contains(refused, "please report"));
+  });
+}
 
 }  // namespace rlx::test
