@@ -135,7 +135,7 @@ RESULTS = {
 }
 
 TREES = "associative_scan cond fori_loop map optimization_barrier reduce scan sort stop_gradient switch while_loop"
-MAKERS = "constant uniform normal truncated_normal variance_scaling".split() + [
+MAKERS = "constant uniform normal truncated_normal variance_scaling orthogonal delta_orthogonal".split() + [
     f"{name}_{kind}" for name in ("glorot", "xavier", "lecun", "he", "kaiming") for kind in ("normal", "uniform")
 ]
 # Those of single modules.

@@ -156,6 +156,14 @@ _GROUPS = (
         """lax.igamma lax.igammac""",
     ),
     (
+        "x1=n x2=x",
+        """scipy.expn""",
+    ),
+    (
+        "x1=x x2=lmbda",
+        """scipy.boxcox scipy.boxcox1p""",
+    ),
+    (
         "x1=x x2=y",
         """numpy.add numpy.arctan2 numpy.bitwise_and numpy.bitwise_or numpy.bitwise_xor numpy.copysign
         numpy.divide numpy.divmod numpy.equal numpy.float_power numpy.floor_divide numpy.fmax numpy.fmin
@@ -165,6 +173,14 @@ _GROUPS = (
         numpy.maximum numpy.minimum numpy.multiply numpy.nextafter numpy.not_equal numpy.power
         numpy.remainder numpy.right_shift numpy.subtract numpy.vecdot numpy.vecmat scipy.special.xlog1py
         scipy.special.xlogy""",
+    ),
+    (
+        "x1=z x2=m",
+        """scipy.poch""",
+    ),
+    (
+        "x=z",
+        """scipy.spence""",
     ),
     (
         "y=x",

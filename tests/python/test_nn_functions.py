@@ -145,6 +145,13 @@ for name in ("glorot", "xavier", "lecun", "he", "kaiming"):
     for kind in ("normal", "uniform"):
         made = f"{name}_{kind}"
         FIRST.add(made, lambda i, np_, made=made: getattr(i, made)()(WEIGHTS, (4, 5, 6)), tol=("rel", 3e-6))
+for shape, axis in (((4, 3), -1), ((3, 4), -1), ((2, 3, 4), 1), ((5, 5), 0)):
+
+    def orthogonal(i, np_, shape=shape, axis=axis):
+        return i.orthogonal(2.0, axis)(WEIGHTS, shape, "float32")
+
+    FIRST.add("orthogonal", orthogonal, tol=("rel", 3e-5))
+FIRST.add("delta_orthogonal", lambda i, np_: i.delta_orthogonal()(WEIGHTS, (3, 3, 2, 4), "float32"), tol=("rel", 3e-5))
 for mode in ("fan_in", "fan_out", "fan_avg", "fan_geo_avg"):
     for kind in ("normal", "uniform", "truncated_normal"):
 

@@ -75,8 +75,12 @@ def test_values(i):
     TABLE.check(i)
 
 
+# Tried in test_more_special.py.
+ELSEWHERE = """bernoulli boxcox boxcox1p comb dawsn erfcx exp1 expi expn gammasgn i0e i1 i1e poch spence zeta""".split()
+
+
 def test_every_function_is_tried():
-    assert TABLE.forgotten() == []
+    assert TABLE.forgotten() == ELSEWHERE
 
 
 SLOPES = {

@@ -116,4 +116,38 @@ he_uniform = _scaled("he_uniform", 2.0, "fan_in", "uniform")
 he_normal = _scaled("he_normal", 2.0, "fan_in", "truncated_normal")
 xavier_uniform, xavier_normal, kaiming_uniform, kaiming_normal = glorot_uniform, glorot_normal, he_uniform, he_normal
 
+
+def orthogonal(scale=1.0, column_axis=-1, dtype="float32"):
+    """An initializer: matrices with orthonormal rows or columns, times scale. The extent of column_axis is their number
+    of columns, and all other axes together are the rows.
+    """
+    own = dtype
+
+    def make(key, shape, dtype=own):
+        if len(shape) < 2:
+            raise ValueError(f"orthogonal: shape {tuple(shape)}; it needs two or more axes")
+        axis = _axes_of(column_axis, len(shape), "orthogonal")[0]
+        columns = shape[axis]
+        rest = tuple(d for a, d in enumerate(shape) if a != axis)
+        q = _random.orthogonal(key, _math.prod(rest), (), dtype, columns) * _rnp.asarray(scale, dtype)
+        return _rnp.moveaxis(q.reshape((*rest, columns)), -1, axis)
+
+    return make
+
+
+def delta_orthogonal(scale=1.0, column_axis=-1, dtype="float32"):
+    """An initializer of convolutions [*window, in, out] with in <= out: an orthogonal matrix in the middle of the
+    window, zeros elsewhere.
+    """
+    own = dtype
+
+    def make(key, shape, dtype=own):
+        if len(shape) not in (3, 4, 5) or shape[-1] < shape[-2]:
+            raise ValueError(f"delta_orthogonal: shape {tuple(shape)}; it is [*window, in, out] with in <= out")
+        q = orthogonal(scale, column_axis, dtype)(key, (shape[-1], shape[-2])).T
+        return _rnp.zeros(shape, dtype).at[tuple((k - 1) // 2 for k in shape[:-2])].set(q)
+
+    return make
+
+
 __getattr__ = _getattr_of("rlx.nn.initializers", {})

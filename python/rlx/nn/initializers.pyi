@@ -5,6 +5,11 @@ from typing import Any
 from .. import Array, ArrayLike, Axis, DTypeLike, Dim, ShapeLike, Value, dtype as dtype
 
 def constant(value: Any, dtype: DTypeLike | None = 'float32') -> Callable[..., Array]: ...
+def delta_orthogonal(
+    scale: Any = 1.0,
+    column_axis: Any = -1,
+    dtype: DTypeLike | None = 'float32',
+) -> Callable[..., Array]: ...
 def glorot_normal(
     in_axis: Any = -2,
     out_axis: Any = -1,
@@ -55,6 +60,11 @@ def lecun_uniform(
 ) -> Callable[..., Array]: ...
 def normal(stddev: Any = 0.01, dtype: DTypeLike | None = 'float32') -> Callable[..., Array]: ...
 def ones(key: ArrayLike, shape: ShapeLike, dtype: DTypeLike | None = 'float32') -> Array: ...
+def orthogonal(
+    scale: Any = 1.0,
+    column_axis: Any = -1,
+    dtype: DTypeLike | None = 'float32',
+) -> Callable[..., Array]: ...
 def truncated_normal(
     stddev: Any = 0.01,
     dtype: DTypeLike | None = 'float32',

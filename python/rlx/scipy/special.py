@@ -9,15 +9,34 @@ from .. import nn as _nn
 from .._nodes import inexact as _inexact
 from .._nodes import node as _node
 from .._op import op as _op
+from ._special import (  # noqa: F401
+    bernoulli,
+    boxcox,
+    boxcox1p,
+    comb,
+    dawsn,
+    erfcx,
+    exp1,
+    expi,
+    expn,
+    gammasgn,
+    i0e,
+    i1,
+    i1e,
+    poch,
+    spence,
+    zeta,
+)
 from ..nn import erf, logsumexp  # noqa: F401
 from ..numpy import i0, sinc  # noqa: F401
 from ..numpy._base import both_inexact as _both_inexact
 from ..numpy._base import named as _named
 from ..numpy._base import typed as _typed
 
-__all__ = """beta betainc betaln digamma entr erf erfc erfinv expit factorial gamma gammainc gammaincc gammaln
-i0 kl_div log_ndtr log_softmax logit logsumexp multigammaln ndtr ndtri polygamma psi rel_entr sinc softmax xlog1py
-xlogy""".split()
+__all__ = """bernoulli beta betainc betaln boxcox boxcox1p comb dawsn digamma entr erf erfc erfcx erfinv exp1
+expi expit expn factorial gamma gammainc gammaincc gammaln gammasgn i0 i0e i1 i1e kl_div log_ndtr
+log_softmax logit logsumexp multigammaln ndtr ndtri poch polygamma psi rel_entr sinc softmax spence
+xlog1py xlogy zeta""".split()
 
 expit, erfc, erfinv, gammaln = _nn.sigmoid, _lax.erfc, _lax.erf_inv, _lax.lgamma
 digamma = psi = _lax.digamma
