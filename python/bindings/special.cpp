@@ -76,6 +76,10 @@ void bind_special(nb::module_& m) {
     const UserCall line;
     return value_object(nn::thresholded_relu(x.expr, alpha), line.loc());
   });
+  m.def("squareplus", [](const PyValue& x, double b) {
+    const UserCall line;
+    return value_object(nn::squareplus(x.expr, b), line.loc());
+  });
   m.def("shrink", [](const PyValue& x, double lambda, double bias) {
     const UserCall line;
     return value_object(nn::shrink(x.expr, lambda, bias), line.loc());

@@ -63,9 +63,21 @@ Expr squareplus(const Expr& x, double b) {
   check_float_operand(x, "squareplus");
   if (!(b >= 0)) refuse_parameter("squareplus: b must not be negative", b, "the default is 4");
   Graph& g = x.graph();
-  // Below 0, where the root cancels x, it is the quotient of b and the other solution.
-  const Expr below = g.lt(x, 0.0), sum = g.hypot(x, std::sqrt(b)) + g.where(below, -x, x);
-  return g.where(below, 0.5 * b / sum, sum * 0.5);
+  // y = (x + h) / 2 with h = sqrt(x^2 + b). Below 0, where this cancels, y is the quotient of b and the other solution.
+  // The slope is y / h.
+  const auto root = [b](Graph& body, const Expr& v) { return body.hypot(v, std::sqrt(b)); };
+  CustomFn fn;
+  fn.name = "squareplus";
+  fn.body = [=](Graph& body, const ExprList& in) {
+    const Expr v = in[0], below = body.lt(v, 0.0), sum = root(body, v) + body.abs(v);
+    return ExprList{body.where(below, 0.5 * b / sum, sum * 0.5)};
+  };
+  fn.jvp = [=, value = fn.body](Graph& body, const ExprList& in) {
+    const double top = in[0].dtype() == DType::F64 ? 1e308 : in[0].dtype() == DType::F16 ? 65504 : 3e38;
+    const Expr y = value(body, in)[0];
+    return ExprList{y, in[1] * (body.min(y, top) / body.min(root(body, in[0]), top))};
+  };
+  return g.custom_fn({x}, fn)[0];
 }
 
 Expr shrink(const Expr& x, double lambda, double bias) {

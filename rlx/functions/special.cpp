@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <numbers>
 
@@ -29,24 +30,41 @@ void check_floats(const char* function, std::initializer_list<const Expr*> opera
                   "extents must be equal or 1, counted from the last axis");
 }
 
-/// x f(y) of a logarithm f that is finite between `low` and infinity; 0 where x is 0, except that NaN of y stays NaN.
-template <class F>
-Expr times_logarithm(const Expr& x, const Expr& y, double low, F&& f) {
+/// x log(y + shift), 0 where x is 0, except that NaN of y stays NaN. Its slope by x is the logarithm, also where it is
+/// infinite; its slope by y is 0 where x is 0.
+Expr times_logarithm(const char* name, const Expr& x, const Expr& y, bool shifted) {
+  const auto log_of = [=](const Expr& v) { return shifted ? v.graph().log1p(v) : v.graph().log(v); };
+  const auto by_y = [=](const Expr& a, const Expr& v) {
+    Graph& g = a.graph();
+    return g.where(g.eq(a, 0.0), 0.0, shifted ? a / (v + 1.0) : a / v);
+  };
+  CustomFn fn;
+  fn.name = name;
+  fn.body = [=](Graph& g, const ExprList& in) {
+    const Expr none = g.bit_and(g.eq(in[0], 0.0), g.eq(in[1], in[1]));
+    return ExprList{g.where(none, 0.0, in[0] * log_of(g.where(none, shifted ? 0.0 : 1.0, in[1])))};
+  };
+  fn.backward = [=](Graph&, const ExprList& in) { return ExprList{in[3] * log_of(in[1]), in[3] * by_y(in[0], in[1])}; };
+  fn.jvp = [=, value = fn.body](Graph& g, const ExprList& in) {
+    // A tangent of 0 stays 0 beside an infinite slope.
+    const auto times = [&](const Expr& tangent, const Expr& slope) {
+      return g.where(g.eq(tangent, 0.0), 0.0, tangent * slope);
+    };
+    return ExprList{value(g, in)[0], times(in[2], log_of(in[1])) + times(in[3], by_y(in[0], in[1]))};
+  };
   Graph& g = x.graph();
-  const Expr endless = g.bit_or(g.le(y, low), g.eq(y, kInfinity)), none = g.bit_and(g.eq(x, 0.0), endless);
-  // There the value is 0 and the slope f(y), which is infinite, or NaN below `low`: a root has both at 0.
-  const Expr side = g.where(g.eq(y, low), -1.0, g.where(g.lt(y, low), g.scalar(0.0, x.dtype()), 1.0));
-  const Expr root = g.sqrt(g.where(none, x, 1.0)) * side;
-  return g.where(none, root, x * f(g.where(none, low + 1.0, y)));
+  const Dims dims = g.add(x, y).shape().dims();  // cotangents have the operands' dims
+  return g.custom_fn({g.expand(x, dims), g.expand(y, dims)}, fn)[0];
 }
 
 /// log Gamma(t) - ((t - 1/2) log t - t + log(2 pi) / 2) for t >= 10: Stirling's series.
 Expr stirling_rest(const Expr& t) {
   Graph& g = t.graph();
   const Expr r = 1.0 / t, rr = r * r;
-  Expr sum = g.scalar(1.0 / 156, t.dtype());
-  for (const double c : {-691.0 / 360360, 1.0 / 1188, -1.0 / 1680, 1.0 / 1260, -1.0 / 360, 1.0 / 12})
-    sum = sum * rr + c;
+  constexpr double kSeries[] = {1.0 / 12, -1.0 / 360, 1.0 / 1260, -1.0 / 1680, 1.0 / 1188, -691.0 / 360360, 1.0 / 156};
+  const std::size_t terms = t.dtype() == DType::F64 ? std::size(kSeries) : 3;
+  Expr sum = g.scalar(kSeries[terms - 1], t.dtype());
+  for (std::size_t k = terms - 1; k-- > 0;) sum = sum * rr + kSeries[k];
   return sum * r;
 }
 
@@ -54,21 +72,31 @@ Expr stirling_rest(const Expr& t) {
 
 Expr logit(const Expr& x) {
   check_floats("logit", {&x});
-  // The logarithm of a quotient near 1 has lost its digits; the distance of the quotient from 1 has them.
-  Graph& g = x.graph();
-  const Expr near = g.bit_and(g.gt(x, 0.3), g.lt(x, 0.7)), close = g.where(near, x, 0.5);
-  const Expr other = g.log1p(g.where(near, (close * 2.0 - 1.0) / (1.0 - close), -x));
-  return g.where(near, other, g.log(g.where(near, 1.0, x)) - other);
+  if (dtype_bits(x.dtype()) < 32) return x.graph().cast(logit(x.graph().cast(x, DType::F32)), x.dtype());
+  // The logarithm of a quotient near 1 has lost its digits; its distance u from 1 has them. log(1 + u) is the logarithm
+  // of the rounded sum w, times u / (w - 1) for the rounding.
+  const auto value = [](const Expr& v) {
+    Graph& g = v.graph();
+    const Expr rest = 1.0 - v, near = g.bit_and(g.gt(v, 0.3), g.lt(v, 0.7));
+    const Expr u = g.where(near, (v * 2.0 - 1.0) / rest, 1.0), w = g.where(near, u + 1.0, v / rest);
+    const Expr one = g.eq(w, 1.0), grown = g.where(near, w - 1.0, 1.0);
+    return g.where(one, u, g.log(w) * (u / g.where(one, 1.0, grown)));
+  };
+  CustomFn fn;
+  fn.name = "logit";
+  fn.body = [=](Graph&, const ExprList& in) { return ExprList{value(in[0])}; };
+  fn.jvp = [=](Graph&, const ExprList& in) { return ExprList{value(in[0]), in[1] / (in[0] * (1.0 - in[0]))}; };
+  return x.graph().custom_fn({x}, fn)[0];
 }
 
 Expr xlogy(const Expr& x, const Expr& y) {
   check_floats("xlogy", {&x, &y});
-  return times_logarithm(x, y, 0, [](const Expr& v) { return v.graph().log(v); });
+  return times_logarithm("xlogy", x, y, false);
 }
 
 Expr xlog1py(const Expr& x, const Expr& y) {
   check_floats("xlog1py", {&x, &y});
-  return times_logarithm(x, y, -1, [](const Expr& v) { return v.graph().log1p(v); });
+  return times_logarithm("xlog1py", x, y, true);
 }
 
 Expr entr(const Expr& x) {
@@ -167,17 +195,20 @@ Expr ndtri(const Expr& p) {
   return g.where(tail, g.where(low, -size, size), g.erfinv(g.where(tail, 0.0, p * 2.0 - 1.0)) * std::numbers::sqrt2);
 }
 
-// From 10 on it uses Stirling's formula, because the exponential of lgamma loses digits as lgamma grows. The powers
+// From 10 on F64 uses Stirling's formula, because the exponential of lgamma loses digits as lgamma grows. The powers
 // x^(x/2) are within the range wherever the result is. For negative x the sign changes at each integer.
 namespace {
 Expr gamma_value(const Expr& x) {
   Graph& g = x.graph();
   const Expr floor = g.floor(x), odd = g.ne(g.mod(floor, 2.0), 0.0);
   const Expr small = g.lt(g.abs(x), 1.0), over = g.where(small, g.abs(x), 1.0);  // gamma(x) = gamma(x + 1) / x
-  const Expr far = g.ge(x, 10.0), t = g.min(g.where(far, x, 10.0), x.dtype() == DType::F64 ? 172.0 : 36.0);
-  const Expr root = g.pow(t, t * 0.5), rest = g.exp(stirling_rest(t));
-  const Expr size = g.where(far, root * g.exp(-t) * root * g.sqrt(2 * std::numbers::pi / t) * rest,
-                            g.exp(g.lgamma(g.where(far, 1.0, g.where(small, x + 1.0, x)))) / over);
+  const bool wide = x.dtype() == DType::F64;
+  const Expr near = g.where(small, x + 1.0, x), far = g.ge(x, 10.0);
+  Expr size = g.exp(g.lgamma(wide ? g.where(far, 1.0, near) : near)) / over;
+  if (wide) {
+    const Expr t = g.min(g.where(far, x, 10.0), 172.0), root = g.pow(t, t * 0.5);
+    size = g.where(far, root * g.exp(-t) * root * g.sqrt(2 * std::numbers::pi / t) * g.exp(stirling_rest(t)), size);
+  }
   const Expr pole = g.bit_and(g.lt(x, 0.0), g.eq(floor, x));
   const Expr negative_zero = g.lt(1.0 / x, 0.0);
   const Expr turns = g.where(g.eq(x, 0.0), negative_zero, g.bit_and(g.lt(x, 0.0), odd));

@@ -240,7 +240,7 @@ unary(
         lambda p: 1 / bell(mp.sqrt(2) * _erfcinv(2 * p)),
         lambda p: -mp.sqrt(2) * _erfcinv(2 * p) / bell(mp.sqrt(2) * _erfcinv(2 * p)) ** 2,
     ),
-    only=lambda p: 1e-305 < p < 1,
+    only=lambda p: 1e-30 < p < 1,
     ulps=(8, 400, 800),
 )
 add(
@@ -276,13 +276,14 @@ unary(
     "np.power lax.pow np.float_power",
     lambda x, y: x**y if x or y > 0 else mpf(1) if y == 0 else mp.inf,
     arity=2,
-    only=lambda x, y: x >= 0 and abs(y) < 1e3,
+    only=lambda x, y: 1e-12 < x < 1e12 and abs(y) < 1e3,
+    ulps=(8, 64, 400),
 )
 unary(
     "np.arctan2 np.atan2 lax.atan2",
     lambda y, x: mp.atan2(y, x),
     arity=2,
-    only=lambda y, x: all(1e-12 < abs(v) < 1e12 for v in (x, y)),
+    only=lambda y, x: all(1e-12 < abs(v) < 1e12 for v in (x, y)) and abs(x) != abs(y),
 )
 unary(
     "np.hypot",
@@ -341,6 +342,7 @@ for t in (-1.0, 1.0):
         f"nn.soft_margin_loss(x, {t:g})",
         lambda x, t=t: nn.soft_margin_loss(x, t, reduction="none"),
         lambda x, t=t: softplus(-t * x),
+        scale=(0, 0, 0.25),
     )
     add(f"nn.hinge_loss(x, {t:g})", lambda x, t=t: nn.hinge_loss(x, t), lambda x, t=t: max(1 - t * x, mpf(0)))
     add(

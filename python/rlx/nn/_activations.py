@@ -119,6 +119,8 @@ def leaky_relu(x, negative_slope=0.01):
 def squareplus(x, b=4):
     """(x + sqrt(x^2 + b)) / 2."""
     x = inexact(x)
+    if isinstance(b, (int, float)):
+        return _rlx.squareplus(x, b)
     # Below 0, where the root cancels x, it is the quotient of b and the other solution.
     below = rnp.less(x, 0)
     total = rnp.hypot(x, rnp.sqrt(b)) + rnp.where(below, -x, x)
