@@ -69,7 +69,7 @@ Expr squareplus(const Expr& x, double b) {
   CustomFn fn;
   fn.name = "squareplus";
   fn.body = [=](Graph& body, const ExprList& in) {
-    const Expr v = in[0], below = body.lt(v, 0.0), sum = root(body, v) + body.abs(v);
+    const Expr v = in[0], below = body.lt(v, 0.0), sum = root(body, v) + body.where(below, -v, v);
     return ExprList{body.where(below, 0.5 * b / sum, sum * 0.5)};
   };
   fn.jvp = [=, value = fn.body](Graph& body, const ExprList& in) {

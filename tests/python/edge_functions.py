@@ -330,12 +330,14 @@ for t in LABELS:
         "nn.sigmoid_focal_loss(x" + at,
         lambda x, t=t: nn.sigmoid_focal_loss(x, t),
         lambda x, t=t: entropy(x, mpf(t)) * (mpf(t) * sigmoid(-x) + (1 - mpf(t)) * sigmoid(x)) ** 2,
+        only=lambda x: abs(x) < mp.inf,
+        scale=(0, 1e-30, 1e-30),
     )
     add(
         "nn.binary_cross_entropy(p" + at,
         lambda x, t=t: nn.binary_cross_entropy(x, t, reduction="none"),
         lambda x, t=t: -(mpf(t) * mp.log(x) + (1 - mpf(t)) * mp.log1p(-x)),
-        only=lambda x: 1e-43 < x < 1,
+        only=lambda x: 1e-30 < x < 1,
     )
 for t in (-1.0, 1.0):
     add(

@@ -414,6 +414,14 @@ def test_log_cosh_of_small_and_large_errors():
     assert float(rlx.grad(rlx.grad(nn.log_cosh))(0.0)) == 1
 
 
+def test_second_derivatives_at_0():
+    """Where a formula has |x|, whose slope at 0 is that of neither side."""
+    for f, want in ((nn.squareplus, 0.25), (nn.log_cosh, 1), (rnp.i0, 0.5), (nn.softplus, 0.25)):
+        assert float(rlx.grad(rlx.grad(f))(np.float64(0))) == pytest.approx(want)
+    f = lambda x: nn.sigmoid_binary_cross_entropy(x, 0.3)  # noqa: E731
+    assert float(rlx.grad(rlx.grad(f))(np.float64(0))) == pytest.approx(0.25)
+
+
 def test_largest_argument_of_i0():
     for dtype in DTYPES:
         assert float(rnp.i0(rlx.array(limits(dtype)[2], dtype))) == INF
