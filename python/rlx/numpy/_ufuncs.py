@@ -411,32 +411,30 @@ def floor_divide(x, y):
 
 
 def _floor_quotient(x, y):
-    """The floor of x / y from exact remainders, because x / y can round up to an integer that is too large."""
+    """The floor of x / y from the exact remainder, because x / y can round up to an integer that is too large."""
     narrow = x.dtype
     if narrow.itemsize < 4:
         x, y = cast(x, "float32"), cast(y, "float32")  # then the result is rounded once
     plain = node("div", x, y)
-    size, unit = node("abs", x), node("abs", y)
-    digits = 53 if x.dtype.itemsize == 8 else 24
-
-    def whole(rest, unit):
-        """rest / unit rounded down, exactly if it is below 2^(digits - 2), and the remainder."""
-        left = fmod(rest, unit)
-        return node("round", node("div", node("sub", rest, left), unit)), left
-
-    if narrow.itemsize < 4:
-        quotient, left = whole(size, unit)  # what float32 cannot hold exactly rounds alike
-    else:  # in two digits of base 2^half
-        base = float(2 ** (digits // 2))
-        high, rest = whole(size, node("mul", unit, base))
-        low, left = whole(rest, unit)
-        quotient = node("add", node("mul", high, base), low)
+    size, unit, quotient = node("abs", x), node("abs", y), node("abs", plain)
+    left = fmod(size, unit)
+    whole = node("round", node("div", node("sub", size, left), unit))  # right below 2^(digits - 2)
+    if narrow.itemsize >= 4:
+        # Beyond, the quotient has at most one bit of a fraction: it was rounded up to an integer where the remainder is
+        # more than half of the divisor. From 2^digits on the quotient itself is right.
+        digits = 53 if x.dtype.itemsize == 8 else 24
+        more = node("bit_and", node("lt", node("sub", unit, left), left), node("eq", node("floor", quotient), quotient))
+        high = node("sub", node("floor", quotient), cast(more, x.dtype))
+        whole = node("where", node("lt", quotient, float(2 ** (digits - 2))), whole, high)
+        endless = node("ge", size, node("mul", unit, float(2**digits)))
+        whole = node("where", endless, quotient, whole)
     differ = node("ne", node("lt", x, 0), node("lt", y, 0))
     below = node("bit_and", differ, node("ne", left, 0))
-    out = node("add", quotient, cast(below, x.dtype))
-    out = node("where", node("ge", node("abs", plain), float(2**digits)), node("abs", plain), out)
-    out = copysign(out, plain)
-    return cast(node("where", node("bit_or", node("eq", y, 0), node("ne", plain, plain)), plain, out), narrow)
+    if narrow.itemsize >= 4:
+        below = node("bit_and", below, node("eq", endless, False))
+    out = copysign(node("add", whole, cast(below, x.dtype)), plain)
+    out = node("where", node("ne", left, left), left, out)  # of an infinity, as NumPy
+    return cast(node("where", node("eq", y, 0), plain, out), narrow)
 
 
 @op("x", "y")
