@@ -16,6 +16,7 @@
 
 namespace rlx {
 
+namespace detail {
 /// The float nearest to v, and the neighbour towards v with an odd significand where v lies between two floats. Rounded
 /// to a format of at most 22 bits, it gives what v gives.
 template <class From>
@@ -37,6 +38,7 @@ float float_rounded_to_odd(From v) {
   }
   return f;
 }
+}  // namespace detail
 
 /// A double, integer or complex converted to T by the rules of `Tensor::cast`.
 template <class To, class From>
@@ -64,7 +66,7 @@ To convert_element(From v) {
     if (v >= high) return std::numeric_limits<To>::max();
     return static_cast<To>(v);
   } else if constexpr (std::is_same_v<To, BF16> || std::is_same_v<To, F16>) {
-    return To(float_rounded_to_odd(v));
+    return To(detail::float_rounded_to_odd(v));
   } else {
     return static_cast<To>(v);
   }
@@ -134,9 +136,9 @@ void store_element(std::byte* data, DType t, std::int64_t i, V v) {
   };
   auto narrow_float = [](const auto& x) {
     if constexpr (std::is_same_v<V, std::complex<double>>)
-      return float_rounded_to_odd(x.real());
+      return detail::float_rounded_to_odd(x.real());
     else
-      return float_rounded_to_odd(x);
+      return detail::float_rounded_to_odd(x);
   };
   switch (t) {
     case DType::Bool: write(static_cast<std::uint8_t>(convert_element<bool>(v))); break;
