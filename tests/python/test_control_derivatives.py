@@ -244,6 +244,29 @@ def test_batches_without_examples():
     assert got[0].shape == (0,) and not np.asarray(got[1]).any()
 
 
+def test_batches_of_a_symbolic_extent():
+    """One program for every number of examples, also for none, with a branch that reads an integer and a flag."""
+
+    def f(x, w, k, flag):
+        def root(x, w, k, flag):
+            return rnp.sqrt(x) * w[k] + rnp.where(flag, x, 0)
+
+        return rlx.cond(x > 0, root, lambda x, w, k, flag: x * w[0], x, w, k, flag)
+
+    def gradients(x, w, k, flag):
+        return rlx.grad(lambda x, w: rlx.vmap(f, (0, None, 0, 0))(x, w, k, flag).sum(), (0, 1))(x, w)
+
+    together = rlx.jit(gradients, dims={"x": ("n",), "k": ("n",), "flag": ("n",)})
+    w = np.array(WEIGHTS)
+    for x in ([-1.0, 4.0, 0.25, 0.0], [-1.0], [], [9.0, 1.0]):
+        x = np.array(x)
+        k, flag = (np.arange(len(x)) % 3).astype(np.int32), np.arange(len(x)) % 2 == 0
+        dx, dw = together(x, w, k, flag)
+        of = [rlx.grad(lambda x, w: f(x, w, i, b), (0, 1))(v, w) for v, i, b in zip(x, k, flag)]
+        want = sum((np.asarray(d) for _, d in of), np.zeros(3))
+        compare((dx, dw), (np.array([float(d) for d, _ in of]), want), f"{len(x)} examples")
+
+
 def test_piecewise():
     """Each function counts where its condition is the last that holds."""
 

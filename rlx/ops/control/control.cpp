@@ -1,6 +1,7 @@
 // Shared rules of the ops with bodies.
 #include "rlx/ops/control/control.h"
 
+#include <limits>
 #include <numeric>
 
 #include "rlx/ir/evaluate.h"
@@ -151,19 +152,34 @@ Expr with_derivative_where(Graph& g, Expr kept, Expr x) {
 }
 }  // namespace
 
+namespace {
+// Row `one` of x [B, ..]. Batches of a symbolic extent may be empty, of which no row can be gathered.
+Expr row_of_batch(Graph& g, Expr x, Expr one) {
+  if (x.shape().dim(0).is_static()) return g.gather(x, one, 0);
+  const Expr own = g.eq(g.iota(Shape({x.shape().dim(0)}, one.dtype()), 0), one);
+  const bool flags = x.dtype() == DType::Bool;
+  if (flags) x = g.cast(x, DType::I32);
+  const Expr row = g.sum(select_examples(g, own, x, zeros_in(g, x.shape())), {0});
+  return flags ? g.cast(row, DType::Bool) : row;
+}
+}  // namespace
+
 Exprs operands_of_kept(Graph& g, Expr kept, const Exprs& operands, const Mask& batched) {
   Exprs out = operands;
   bool shared = false;
   for (std::size_t k = 0; k < out.size(); ++k) shared = shared || (!batched[k] && is_inexact(out[k].dtype()));
   const bool replaces = shared && !kept.shape().dim(0).is_static(0);
-  const Expr one = replaces ? g.arg_max(g.cast(kept, DType::I32), 0) : kept;
+  // The first example that is kept.
+  const Expr places = replaces ? g.iota(Shape({kept.shape().dim(0)}, DType::I32), 0) : kept;
+  const Expr last = replaces ? g.scalar(std::numeric_limits<std::int32_t>::max(), DType::I32) : kept;
+  const Expr first = replaces ? g.reduce(ReduceKind::Min, g.where(kept, places, last), {}) : kept;
   const Expr any = shared ? g.gt(g.reduce(ReduceKind::Max, g.cast(kept, DType::I32), {}), 0) : kept;
   for (std::size_t k = 0; k < out.size(); ++k) {
     const bool derivative = is_inexact(out[k].dtype());
     if (!batched[k]) {
       if (derivative) out[k] = with_derivative_where(g, any, out[k]);
     } else if (replaces && !is_storage_only(out[k].dtype())) {
-      out[k] = select_examples(g, kept, out[k], g.stop_gradient(g.gather(out[k], one, 0)));
+      out[k] = select_examples(g, kept, out[k], g.stop_gradient(row_of_batch(g, out[k], first)));
     } else if (derivative) {
       out[k] = with_derivative_where(g, kept, out[k]);
     }
