@@ -7,6 +7,40 @@ from op_case import BYTES, GOAL, Arg, Case, label, loose
 FOLLOWED = ("resnet 7x7/2", "resnet 3x3 64 of 56", "mobilenet depthwise 3x3 96 of 56", "resnet 3x3 512 of 7")
 
 
+def pools():
+    """Pools of networks with channels last and first: the image of a first layer, a later one, and planes of 8x8."""
+    for fn, window, stride, pad, shape in (
+        ("max", 3, 2, 1, (1, 112, 112, 64)),
+        ("max", 2, 2, 0, (1, 112, 112, 64)),
+        ("max", 3, 1, 1, (1, 112, 112, 64)),
+        ("sum", 2, 2, 0, (1, 112, 112, 64)),
+        ("sum", 3, 1, 1, (8, 28, 28, 128)),
+        ("max", 2, 2, 0, (256, 8, 8, 16)),
+        ("sum", 7, 7, 0, (8, 7, 7, 512)),
+    ):
+        n, h, w, c = shape
+        out = (h + 2 * pad - window) // stride + 1
+        start, op = ("-np.inf", "lax.max") if fn == "max" else ("0.0", "lax.add")
+        torch = f"F.max_pool2d({{}}, {window}, {stride}, {pad})"
+        if fn == "sum":
+            torch = f"F.avg_pool2d({{}}, {window}, {stride}, {pad}, divisor_override=1)"
+        for first in (False, True):
+
+            def axes(outer, inner):
+                return (outer, outer, inner, inner) if first else (outer, inner, inner, outer)
+
+            name = f"{fn} {window}x{window}/{stride} of " + (f"{n}x" if n > 1 else "")
+            yield Case(
+                "reduce_window",
+                name + (f"{c}x{h}x{w}" if first else f"{h}x{w}x{c}"),
+                [Arg((n, c, h, w) if first else shape)],
+                f"lax.reduce_window(a, {start}, {op}, {axes(1, window)}, {axes(1, stride)}, "
+                f"{axes((0, 0), (pad, pad))})",
+                torch.format("a") if first else torch.format("a.permute(0, 3, 1, 2)") + ".permute(0, 2, 3, 1)",
+                n * out * out * c * 4,
+            )
+
+
 def windows():
     for name, x, w, stride, pad, groups in (
         ("resnet 7x7/2", (1, 224, 224, 3), (7, 7, 3, 64), 2, 3, 1),
@@ -94,23 +128,7 @@ def windows():
             peak="f4",
             tolerance=1e-2,
         )
-    x = Arg((1, 112, 112, 64))
-    yield Case(
-        "reduce_window",
-        "max 3x3/2 of 112x112x64",
-        [x],
-        "lax.reduce_window(a, -np.inf, lax.max, (1, 3, 3, 1), (1, 2, 2, 1), ((0, 0), (1, 1), (1, 1), (0, 0)))",
-        "F.max_pool2d(a.permute(0, 3, 1, 2), 3, 2, 1).permute(0, 2, 3, 1)",
-        56 * 56 * 64 * 4,
-    )
-    yield Case(
-        "reduce_window",
-        "sum 2x2/2 of 112x112x64",
-        [x],
-        "lax.reduce_window(a, 0.0, lax.add, (1, 2, 2, 1), (1, 2, 2, 1), 'VALID')",
-        "F.avg_pool2d(a.permute(0, 3, 1, 2), 2, divisor_override=1).permute(0, 2, 3, 1)",
-        56 * 56 * 64 * 4,
-    )
+    yield from pools()
     yield Case(
         "interpolate",
         "bilinear 2x of 1x64x56x56",
