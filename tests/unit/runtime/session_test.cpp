@@ -98,7 +98,7 @@ TEST_CASE("a planned program is believed only where it fits") {
   };
   LirModule cut = good;
   cut.plan.values.pop_back();
-  CHECK(test::contains(refused(s, cut), "plan of another graph"));
+  CHECK(test::contains(refused(s, cut), "planned nodes, but needs"));
   LirModule overlapping = good;
   for (auto& node : overlapping.plan.values)
     for (LirValue& v : node) v = LirValue{Place::Arena, 0, 0, std::size_t{1} << 20, {}, false};
