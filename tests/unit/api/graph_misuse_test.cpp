@@ -479,7 +479,8 @@ TEST_CASE("misuse: rewriting") {
   REFUSED("has no value", as_matmul_bias_act(g, kFarNode));
   REFUSED("has no value", constant_scalar(g, Value(kFarNode)));
   REFUSED("has no value", is_param_only(g, Value(kFarNode)));
-  REFUSED("has no value", ParamOnly()(g, Value(kFarNode)));
+  ParamOnly param_only;
+  REFUSED("has no value", param_only(g, Value(kFarNode)));  // operator()
   CHECK(param_only_nodes(Graph()).empty());
   CHECK_FALSE(is_frozen_param(g.node(NodeId{0})));
   Graph no_body("no_body");
