@@ -1,6 +1,5 @@
 // Builder functions whose results have data-dependent extents. Each such extent is a symbol with a source.
 #include <algorithm>
-#include <set>
 
 #include "rlx/ir/build/building.h"
 #include "rlx/ir/build/counting.h"
@@ -13,13 +12,18 @@ namespace {
 
 // A symbol that no shape of the graph contains yet.
 std::string fresh_symbol(const Graph& g) {
-  std::set<std::string> taken;
-  for (const auto& [name, info] : g.symbols()) taken.insert(name);
-  for (OpKind kind : {OpKind::Input, OpKind::Param})  // their shapes have symbols without a declaration
-    for (NodeId id : g.leaves(kind))
-      for (std::string& name : g.shape(id).symbols()) taken.insert(std::move(name));
+  const auto taken = [&](const std::string& name) {
+    if (g.symbols().contains(name)) return true;
+    for (OpKind kind : {OpKind::Input, OpKind::Param})  // their shapes have symbols without a declaration
+      for (NodeId id : g.leaves(kind)) {
+        if (g.shape(id).is_static()) continue;
+        const std::vector<std::string> names = g.shape(id).symbols();
+        if (std::find(names.begin(), names.end(), name) != names.end()) return true;
+      }
+    return false;
+  };
   std::size_t number = g.symbol_sources().size();
-  while (taken.contains(concat_text("value", number))) ++number;
+  while (taken(concat_text("value", number))) ++number;
   return concat_text("value", number);
 }
 
