@@ -9,10 +9,10 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "rlx/base/sigbus_guard.h"
 #include "rlx/base/utf8.h"
 #include "rlx/error.h"
 #include "rlx/formats/gzip.h"
-#include "rlx/formats/sigbus_guard.h"
 
 namespace rlx::cli {
 

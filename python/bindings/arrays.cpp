@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "python/bindings/calls.h"
+#include "rlx/base/sigbus_guard.h"
 #include "rlx/device/device.h"
 #include "rlx/runtime/device_ext.h"
 #include "rlx/runtime/dlpack.h"
@@ -243,6 +244,12 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
     view->internal = out.release();
     view->obj = Py_NewRef(self);
     return 0;
+  } catch (const Error& e) {
+    if (e.code() == ErrorCode::BadFile)
+      set_error_of_exception();
+    else
+      PyErr_SetString(PyExc_BufferError, e.what());
+    return -1;
   } catch (const std::exception& e) {
     PyErr_SetString(PyExc_BufferError, e.what());
     return -1;
@@ -344,7 +351,10 @@ void check_not_donated(const PyArray& a) {
 }
 
 Tensor on_host(Tensor t) {
-  if (!t.buffer()) return t;
+  if (!t.buffer()) {
+    GuardedReads::check_readable(t.data(), t.size_bytes());
+    return t;
+  }
   const nb::gil_scoped_release free;
   return t.to_host();
 }

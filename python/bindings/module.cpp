@@ -2,6 +2,7 @@
 #include "python/bindings/common.h"
 #include "python/bindings/ending_threads.h"
 #include "python/bindings/functions.h"
+#include "rlx/base/sigbus_guard.h"
 
 // A second interpreter of the process would share the types and registries of the first, and take them along when it
 // ends. It is refused before anything is made; what nanobind defines gets another name for that.
@@ -11,6 +12,7 @@ NB_MODULE(_rlx, m) {
   m.doc() = "The compiled part of rlx.";
   nb::set_leak_warnings(false);  // dtypes and exceptions live as long as the process
   m.attr("version") = RLX_VERSION;
+  rlx::install_sigbus_guard(rlx::OnLostPage::Warn);
   bind_errors(m);
   bind_dtypes(m);
   bind_dims(m);

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "rlx/base/file_error.h"
+#include "rlx/base/sigbus_guard.h"
 #include "rlx/error.h"
 
 namespace rlx {
@@ -259,7 +260,11 @@ void OutputFile::commit() {
 
 void replace_file(const std::string& path, std::span<const std::string_view> parts, OutputLinks links) {
   OutputFile file(path, links);
-  for (const std::string_view part : parts) file.write(part);
+  const GuardedReads reads;
+  for (const std::string_view part : parts) {
+    file.write(part);
+    reads.check(part.data());
+  }
   file.commit();
 }
 

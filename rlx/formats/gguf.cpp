@@ -122,7 +122,9 @@ void GgufFile::open_parts(const std::string& path) {
     part.source = name;
     part.file = MappedFile::open(name);
     part.bytes = part.file.bytes();
+    const GuardedReads reads;
     GgufReader(*this, static_cast<std::uint32_t>(parts_.size() - 1)).read();
+    reads.check(part.bytes.data());
     return part;
   };
   const Part& named = add(path);
@@ -254,8 +256,10 @@ Tensor GgufFile::decoded(std::string_view name) const try {
   const GgufTensor& t = at(name);
   Tensor out = Tensor::zeros(Shape(Dims(t.dims.begin(), t.dims.end()), DType::F32));
   if (out.num_elements() == 0) return out;
+  const GuardedReads reads;
   decode_gguf(t.type, t.bytes,
               {reinterpret_cast<float*>(out.mutable_data()), static_cast<std::size_t>(out.num_elements())});
+  reads.check(t.bytes.data());
   return out;
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("GgufFile::decoded");

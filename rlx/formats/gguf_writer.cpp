@@ -7,6 +7,7 @@
 #include <set>
 
 #include "rlx/base/output_file.h"
+#include "rlx/base/sigbus_guard.h"
 #include "rlx/base/utf8.h"
 #include "rlx/error.h"
 #include "rlx/formats/gguf_reader.h"
@@ -230,12 +231,15 @@ std::size_t GgufWriter::begin() try {
 void GgufWriter::write(std::span<const std::byte> bytes) try {
   Impl& w = *impl_;
   if (!w.file) refuse_gguf(concat_text(w.path, ": tensor bytes must be written after begin()"));
+  const GuardedReads reads;
+  const void* const all = bytes.data();
   while (!bytes.empty()) {
     if (w.next == w.tensors.size())
       refuse_gguf(concat_text(w.path, ": ", bytes.size(), " bytes were written after the last tensor"));
     const std::size_t current = w.next, size = w.tensors[current].size, now = std::min(bytes.size(), size - w.done);
     w.file->write({reinterpret_cast<const char*>(bytes.data()), now});
     bytes = bytes.subspan(now);
+    reads.check(all);
     w.done += now;
     if (w.done < size) return;
     w.done = 0;

@@ -11,17 +11,11 @@
 #include <utility>
 
 #include "rlx/base/output_file.h"
+#include "rlx/base/sigbus_guard.h"
 #include "rlx/error.h"
-#include "rlx/formats/sigbus_guard.h"
 #include "rlx/tensor/out_of_memory.h"
 
 namespace rlx {
-
-FileStatus detail::file_status(const struct stat& info) {
-  return {static_cast<std::uint64_t>(info.st_dev), static_cast<std::uint64_t>(info.st_ino),
-          static_cast<std::uint64_t>(info.st_size),
-          std::int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec};
-}
 
 namespace {
 
@@ -32,6 +26,8 @@ struct FileHandle {
     if (fd >= 0) ::close(fd);
   }
 };
+
+constexpr std::size_t kMostTextBytes = std::size_t{1} << 30;
 
 // Opens a regular file for reading.
 FileStatus open_regular(const std::string& path, FileHandle& handle) {
@@ -119,6 +115,11 @@ std::string read_file(const std::string& path) try {
   FileHandle handle;
   constexpr std::size_t kPadding = 64;  // parsers read whole vectors, and would copy a text without padding
   const std::size_t size = open_regular(path, handle).size;
+  if (size > kMostTextBytes)
+    throw Error(
+        ErrorCode::BadFile,
+        concat_text("\"", path, "\" has ", size, " bytes; files of settings and texts have at most ", kMostTextBytes),
+        "the file is damaged or not of the expected kind");
   std::string content;
   content.reserve(size + kPadding);
   content.resize(size);

@@ -8,23 +8,12 @@
 #include <string_view>
 
 #include "rlx/base/file_error.h"
-
-struct stat;
+#include "rlx/base/sigbus_guard.h"
 
 namespace rlx {
 
 /// The expected access pattern of a mapping; a hint to the kernel.
 enum class MapAdvice : unsigned char { Normal, Sequential, Random, WillNeed };
-
-/// File status from the operating system.
-struct FileStatus {
-  std::uint64_t device = 0, inode = 0, size = 0;
-  std::int64_t mtime_ns = 0;
-};
-
-namespace detail {
-FileStatus file_status(const struct ::stat& info);
-}
 
 /// A file that is mapped read-only for as long as this object lives. An empty file is a valid, empty mapping. When
 /// another process shortens the file, reading the lost pages raises SIGBUS, which is fatal unless sigbus_guard.h
@@ -59,7 +48,7 @@ class MappedFile {
   FileStatus status_;
 };
 
-/// The content of a file; for small text files. Errors as MappedFile::open.
+/// The content of a file; for text files of at most 1 GiB. Errors as MappedFile::open, and BadFile for longer files.
 std::string read_file(const std::string& path);
 
 /// Replaces the file `path` by `content` as a whole (OutputFile). Errors: NotFound, BadFile with the system's reason.

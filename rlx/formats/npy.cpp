@@ -276,7 +276,11 @@ Tensor parse_npy(std::span<const std::byte> bytes, const std::string& source) tr
 }
 
 Tensor read_npy(const std::string& path) try {
-  return parse_npy(MappedFile::open(path, MapAdvice::Sequential).bytes(), path);
+  const MappedFile file = MappedFile::open(path, MapAdvice::Sequential);
+  const GuardedReads reads;
+  Tensor t = parse_npy(file.bytes(), path);
+  reads.check(file.bytes().data());
+  return t;
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("read_npy");
 }

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
+#include "rlx/base/work_budget.h"
 #include "rlx/error.h"
 #include "rlx/formats/mapped_file.h"
 #include "rlx/formats/npy.h"
@@ -205,13 +207,26 @@ void append_u32(std::string& out, std::size_t v) {
 std::vector<NamedTensor> parse_npz(std::span<const std::byte> bytes, const std::string& source) try {
   const ZipReader zip(bytes, source);
   std::vector<NamedTensor> out;
+  std::set<std::string, std::less<>> names;
+  // Entries of a real archive do not share bytes, so all of them together unpack to 1032 times the file at most.
+  WorkBudget budget(0, (std::uint64_t{1} << 30) + 256 * std::uint64_t{bytes.size()});
+  std::uint64_t packed = 0;
   for (const ZipEntry& e : read_directory(zip)) {
     constexpr std::string_view kSuffix = ".npy";
+    if (packed > bytes.size() || e.packed_size > bytes.size() - packed)
+      zip.fail(concat_text("entry \"", e.name, "\" shares bytes with others"));
+    packed += e.packed_size;
+    const bool possible = e.size / 1032 <= e.packed_size + 1;  // else inflate_entry says so
+    if (possible && !budget.take(e.size))
+      throw Error(ErrorCode::BadFile,
+                  concat_text(source, ": the arrays of a file of ", bytes.size(),
+                              " bytes unpack to far more: it is refused, since such files fill the memory"),
+                  "if it is yours, load it with numpy.load and save it with numpy.savez");
     if (e.name.size() < kSuffix.size() || e.name.substr(e.name.size() - kSuffix.size()) != kSuffix) {
       zip.fail(concat_text("entry \"", e.name, "\" is not an .npy file"));
     }
     NamedTensor t{e.name.substr(0, e.name.size() - kSuffix.size()), Tensor()};
-    if (std::any_of(out.begin(), out.end(), [&](const NamedTensor& other) { return other.name == t.name; })) {
+    if (!names.insert(t.name).second) {
       zip.fail(concat_text("entry \"", e.name, "\" occurs twice"));
     }
     t.tensor = read_entry(zip, e);
@@ -224,7 +239,10 @@ std::vector<NamedTensor> parse_npz(std::span<const std::byte> bytes, const std::
 
 std::vector<NamedTensor> read_npz(const std::string& path) try {
   const MappedFile file = MappedFile::open(path, MapAdvice::Sequential);
-  return parse_npz(file.bytes(), path);
+  const GuardedReads reads;
+  std::vector<NamedTensor> arrays = parse_npz(file.bytes(), path);
+  reads.check(file.bytes().data());
+  return arrays;
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("read_npz");
 }

@@ -9,8 +9,8 @@
 
 #include "rlx/base/cache_folder.h"
 #include "rlx/base/output_file.h"
+#include "rlx/base/sigbus_guard.h"
 #include "rlx/formats/mapped_file.h"
-#include "rlx/formats/sigbus_guard.h"
 #include "rlx/ir/serial/fingerprint.h"
 
 namespace rlx {
@@ -115,6 +115,7 @@ Tensor PackedWeightFiles::find(std::string_view key, std::size_t bytes, const So
     return {};
   }
   if (options_.guard_mapping) guard_mapping(file->bytes().data());
+  const GuardedReads reads;
   const auto damaged = [&](std::string_view why) -> Tensor {
     note(concat_text("packed weight file \"", path, "\" ", why));
     return {};
@@ -145,6 +146,7 @@ Tensor PackedWeightFiles::find(std::string_view key, std::size_t bytes, const So
     const std::string_view parts[] = {head, {reinterpret_cast<const char*>(payload.data()), payload.size()}};
     write(path, parts);
   }
+  if (damaged_file_at(file->bytes().data())) return damaged("was made shorter while it was read");
   Tensor found = Tensor::borrowed(payload.data(), Shape({Dim(bytes)}, DType::U8), file);
   std::lock_guard lock(mutex_);
   mapped_.push_back(file->bytes().data());

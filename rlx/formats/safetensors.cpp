@@ -60,7 +60,9 @@ std::shared_ptr<SafetensorsFile> SafetensorsFile::open(const std::string& path) 
   file->file_ = MappedFile::open(path);
   file->source_ = path;
   file->bytes_ = file->file_.bytes();
+  const GuardedReads reads;
   file->parse();
+  reads.check(file->bytes_.data());
   return file;
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("SafetensorsFile::open");

@@ -321,7 +321,9 @@ ConversationFile::~ConversationFile() = default;
 
 ConversationFile ConversationFile::open(const std::string& path, const DecoderModel& model) try {
   auto impl = std::make_unique<Impl>(Impl{MappedFile::open(path, MapAdvice::Sequential)});
+  const GuardedReads reads;
   impl->read(model);
+  reads.check(impl->file.text().data());
   return ConversationFile(std::move(impl));
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("ConversationFile::open");
@@ -350,6 +352,7 @@ void ConversationFile::restore(DecoderModel& model, const KvPages& pages, std::i
                             count, " tokens alone cannot be continued"),
                 "restore all tokens of the file, or run the text again");
   std::size_t at = saved.rows_at, state = 0;
+  const GuardedReads reads;
   for (const CacheState& s : cache_states(model)) {
     const char* rows = saved.file.text().data() + at;
     const std::int64_t in_file = saved.firsts[state++];
@@ -364,6 +367,7 @@ void ConversationFile::restore(DecoderModel& model, const KvPages& pages, std::i
     });
     at += static_cast<std::size_t>(saved.cached - in_file) * s.bytes + kChecksumBytes;
   }
+  reads.check(saved.file.text().data());
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("ConversationFile::restore");
 }

@@ -8,12 +8,12 @@
 #include <thread>
 #include <vector>
 
+#include "rlx/base/sigbus_guard.h"
 #include "rlx/base/stop_request.h"
 #include "rlx/error.h"
 #include "rlx/formats/mapped_file.h"
 #include "rlx/formats/packed_weight_files.h"
 #include "rlx/formats/safetensors_folder.h"
-#include "rlx/formats/sigbus_guard.h"
 #include "rlx/models/adapter/adapter_set.h"
 #include "rlx/models/convert/convert_source.h"
 #include "rlx/models/convert/gguf_architectures.h"
@@ -179,14 +179,8 @@ struct DecoderModel::Impl {
   // The weights are in mapped files, which other processes may truncate.
   void check_lost() const {
     if (!any_damaged_mapping()) return;
-    const auto check_at = [](const void* data) {
-      if (const auto file = damaged_file_at(data))
-        throw Error(ErrorCode::BadFile,
-                    concat_text("\"", *file, "\" was made shorter, or its disk failed, while the model was in use"),
-                    "load the model again; write a new file and rename it instead of writing over one in use");
-    };
-    std::ranges::for_each(mapped, check_at);
-    if (packed_weights) std::ranges::for_each(packed_weights->mapped(), check_at);
+    std::ranges::for_each(mapped, GuardedReads::check);
+    if (packed_weights) std::ranges::for_each(packed_weights->mapped(), GuardedReads::check);
   }
   void check_unchanged() const {
     for (const void* data : mapped)

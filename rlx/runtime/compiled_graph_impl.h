@@ -248,6 +248,7 @@ struct CompiledGraph::Impl {
   void follow_submitted(BoundProgram& s);
   /// Updates the validity of states after a failed run of `s` that was to write them. `submitted`: the whole run was
   /// submitted.
+  void check_files(const BoundProgram& s);
   void revoke(BoundProgram& s, bool submitted);
   /// As program_for, for a run whose outputs go to new vectors of f32.
   ProgramInUse program_for_f32(std::span<const TensorView>& views, std::vector<std::vector<float>>& results);

@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "rlx/base/json_writer.h"
+#include "rlx/base/sigbus_guard.h"
 #include "rlx/base/trace.h"
 #include "rlx/ir/op_def.h"
 
@@ -335,7 +336,9 @@ Event CompiledGraph::Impl::submit(BoundProgram& s, StepRange range, std::span<co
   Trace* const apart = trace() && runs_apart() ? trace() : nullptr;
   const TraceSpan span(apart, apart ? run_names().submit : 0, apart ? run_names().device : 0);
   try {
+    const GuardedReads reads;
     done = s.bound->submit({s.inputs, outputs, s.states, s.weights, binding_generation, times, range}, *stream);
+    if (any_damaged_mapping()) check_files(s);
   } catch (...) {
     run_thrown = true;
     follow_submitted(s);
@@ -353,6 +356,12 @@ Event CompiledGraph::Impl::submit(BoundProgram& s, StepRange range, std::span<co
     if (s.renews(k) && cell.keep) cell.before.back().run = done;
   }
   return done;
+}
+
+// Whether the run has read a mapped file that lost pages.
+void CompiledGraph::Impl::check_files(const BoundProgram& s) {
+  weights->check_files();
+  for (const RunSlot& input : s.inputs) GuardedReads::check(input.view.host);
 }
 
 // Parts of the run may already be submitted. Later writers of the states wait for them.

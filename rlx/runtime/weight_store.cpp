@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 
+#include "rlx/base/sigbus_guard.h"
 #include "rlx/base/stop_request.h"
 #include "rlx/base/trace.h"
 #include "rlx/compiler/legalize.h"
@@ -138,6 +139,7 @@ WeightStore::WeightStore(const WeightStore& other) {
   readers_ = other.readers_;
   cache_ = other.cache_;
   keep_ = other.keep_;
+  lost_ = other.lost_;
   read_raw_ = other.read_raw_;
   whole_in_packed_layouts_ = other.whole_in_packed_layouts_;
 }
@@ -145,6 +147,28 @@ WeightStore::WeightStore(const WeightStore& other) {
 bool WeightStore::has(std::string_view name) const {
   std::lock_guard lock(mutex_);
   return params_.find(name) != params_.end();
+}
+
+void WeightStore::check_read(std::span<const void* const> addresses) {
+  if (lost_) throw Error(*lost_);
+  if (!any_damaged_mapping()) return;
+  try {
+    for (const void* address : addresses) GuardedReads::check(address);
+  } catch (const Error& e) {
+    lost_ = e;
+    throw;
+  }
+}
+
+void WeightStore::check_files() {
+  std::lock_guard lock(mutex_);
+  if (!lost_ && !any_damaged_mapping()) return;
+  std::vector<const void*> addresses;
+  for (const auto& [name, param] : params_)
+    if (!param.raw.empty()) addresses.push_back(param.raw.data());
+  for (const auto& [key, weight] : packed_)
+    if (weight->mapped && !weight->bytes.empty()) addresses.push_back(weight->bytes.data());
+  check_read(addresses);
 }
 
 Tensor WeightStore::value(const std::string& name) {
@@ -244,6 +268,7 @@ void WeightStore::write_source(PackedWeight& f, std::size_t source, const Tensor
 
 void WeightStore::set(std::span<const NewValue> values) {
   std::lock_guard lock(mutex_);
+  const GuardedReads reads;
   // First everything that allocates, without changing the existing data.
   struct Change {
     std::shared_ptr<PackedWeight>& weight;
@@ -287,7 +312,8 @@ void WeightStore::set(std::span<const NewValue> values) {
     params.insert_or_assign(v.name, std::move(p));
   }
 
-  // Nothing below can fail.
+  // Nothing below can fail, except that a file may lose pages while it is packed.
+  if (values.size() >= params_.size()) lost_.reset();
   for (Change& c : changes) {
     if (c.instead) c.weight = std::move(c.instead);
     c.weight->resident = {};
@@ -314,6 +340,9 @@ void WeightStore::set(std::span<const NewValue> values) {
   } catch (const Error& e) {
     if (e.code() == ErrorCode::Interrupted) throw;
   }
+  std::vector<const void*> read;
+  for (const NewValue& v : values) read.push_back(v.value.data());
+  check_read(read);
 }
 
 // The sources of packed layouts that hold values of `name` bit for bit, or with `with_loss` also lossy ones. With
@@ -598,6 +627,9 @@ WeightTable WeightStore::prepare(const WeightPlan& plan, const WeightPlace& plac
                             " no value: ", quoted_names(missing, 8)),
                 "set them with set_param or load_params before the first run");
 
+  const GuardedReads reads;
+  std::vector<const void*> read;
+  for (const std::string& name : needed) read.push_back(params_.find(name)->second.raw.data());
   pack_params(to_pack);
   if (!to_compute.empty()) {
     NamedTensors values;
@@ -620,6 +652,8 @@ WeightTable WeightStore::prepare(const WeightPlan& plan, const WeightPlace& plac
       }
     }
   }
+
+  check_read(read);
 
   WeightTable table;
   const auto add = [&](const Tensor& bytes, Resident& copy) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -14,6 +15,7 @@
 #include "rlx/compiler/precision.h"
 #include "rlx/compiler/split_weights.h"
 #include "rlx/device/backend.h"
+#include "rlx/error.h"
 #include "rlx/ir/evaluate.h"
 #include "rlx/ir/ops/lir.h"
 #include "rlx/runtime/run_memory.h"
@@ -80,6 +82,9 @@ class WeightStore {
   /// joins several params, the ranges of these params are written.
   void set(std::span<const NewValue> values);
   bool has(std::string_view name) const;
+  /// Errors: BadFile naming a mapped file of these weights that lost pages. Weights made of lost pages are zeros, so
+  /// the error stays until weights are set again.
+  void check_files();
   /// The value of a param, which must have one, in its declared dtype.
   Tensor value(const std::string& name);
   /// All outputs of the plan's prepare graph. Prepares those that are not ready yet. Throws NotFound naming every
@@ -123,6 +128,7 @@ class WeightStore {
   };
 
   void add_locked(const WeightPlan& plan);
+  void check_read(std::span<const void* const> addresses);
   static std::shared_ptr<PackedWeight> copy_of(const PackedWeight& weight);
   static PackedWeight& own(std::shared_ptr<PackedWeight>& weight);
   bool is_packed(const std::string& name) const;
@@ -155,6 +161,7 @@ class WeightStore {
   const Tensor& raw(const std::string& name);
 
   mutable ObjectMutex mutex_{"the weights of a program"};
+  std::optional<Error> lost_;  // of check_files
   std::shared_ptr<PackedWeightCache> cache_;
   KeepValues keep_;
   std::map<std::string, Param, std::less<>> params_;

@@ -137,6 +137,7 @@ struct Work {
   ImportanceFile importance;
   int threads;
   Steps steps;
+  GuardedReads reads{};  // of the mapped files of `source`
   Work(const WeightLoader& from, std::span<const ConvertedTensor> tensors, const ConvertOptions& o)
       : source(from),
         options(o),
@@ -163,6 +164,9 @@ void convert_all(Work& work, std::span<const ConvertedTensor> tensors, std::size
     });
     work.steps.add(read - told);
   }
+  if (!any_damaged_mapping()) return;
+  for (const std::string& name : work.source.names())
+    if (const auto view = work.source.find(name)) GuardedReads::check(view->data);
 }
 
 // The tensors of each file: as many as fit, and at least one.

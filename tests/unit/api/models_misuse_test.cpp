@@ -3,13 +3,13 @@
 #include <functional>
 #include <limits>
 
+#include "rlx/base/sigbus_guard.h"
 #include "rlx/formats/gguf.h"
 #include "rlx/formats/gguf_writer.h"
 #include "rlx/formats/json.h"
 #include "rlx/formats/npy.h"
 #include "rlx/formats/packed_weight_files.h"
 #include "rlx/formats/safetensors.h"
-#include "rlx/formats/sigbus_guard.h"
 #include "rlx/models/convert/model_convert.h"
 #include "rlx/models/encoder.h"
 #include "rlx/models/passages.h"
@@ -100,6 +100,9 @@ TEST_CASE("misuse: files") {
   REFUSED(dir.path(), MappedFile::open(dir.path()));
   REFUSED("", MappedFile::open(""));
   guard_mapping(nullptr);
+  GuardedReads::check(nullptr);
+  GuardedReads::check_readable(nullptr, 0);
+  GuardedReads::check_readable(&dir, sizeof dir);
   CHECK_FALSE(damaged_file_at(nullptr));
   CHECK_FALSE(changed_file_at(&dir));
   REFUSED(kNowhere, rlx::read_file(kNowhere));

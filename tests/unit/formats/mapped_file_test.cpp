@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "rlx/base/output_file.h"
-#include "rlx/formats/sigbus_guard.h"
+#include "rlx/base/sigbus_guard.h"
 #include "tests/support/error_text.h"
 #include "tests/support/temp_dir.h"
 
@@ -93,7 +93,48 @@ TEST_CASE("mapped file: pages that are lost read as zeros where the owner asks f
   CHECK_FALSE(changed_file_at(again.text().data()));
 }
 
+TEST_CASE("mapped file: a call that reads lost pages throws, and so do later ones") {
+  const test::TempDir folder;
+  const std::string path = folder.write("data.bin", std::string(100000, 'x'));
+  const MappedFile file = MappedFile::open(path), other = MappedFile::open(folder.write("other", "y"));
+  const char* const begin = file.text().data();
+  GuardedReads::check_readable(begin, file.size());
+  GuardedReads::check(begin);
+  std::filesystem::resize_file(path, 10000);
+  const auto cut = [&] { return error_text([&] { GuardedReads::check_readable(begin + 20000, 100); }); };
+  CHECK(contains(cut(), concat_text("\"", path, "\" was made shorter")));
+  CHECK(contains(cut(), "load it again"));
+  {
+    const GuardedReads reads;
+    CHECK(begin[90000] == 0);
+    CHECK(contains(error_text([&] { reads.check(begin); }), path));
+    CHECK(error_text([&] { reads.check(other.text().data()); }).empty());
+  }
+  GuardedReads::check_readable(other.text().data(), other.size());
+}
+
 #if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
+TEST_CASE("mapped file: a program that was told to warn goes on, and is told once for each file") {
+  const test::TempDir folder;
+  const std::string path = folder.write("data.bin", std::string(100000, 'x')), said = folder.file("said");
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    if (!std::freopen(said.c_str(), "w", stderr)) ::_exit(7);
+    install_sigbus_guard(OnLostPage::Warn);
+    const MappedFile file = MappedFile::open(path);
+    std::filesystem::resize_file(path, 10);
+    const bool zeros = file.text()[90000] == 0 && file.text()[50000] == 0;
+    ::_exit(zeros && damaged_file_at(file.text().data()) ? 0 : 9);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(WEXITSTATUS(status) == 0);
+  const std::string text = read_file(said);
+  CHECK(contains(text, concat_text("rlx: warning: \"", path, "\" was made shorter")));
+  CHECK(text.find("warning") == text.rfind("warning"));
+}
+
 TEST_CASE("mapped file: a program whose file is cut says so and leaves nothing behind") {
   const test::TempDir folder;
   const std::string path = folder.write("data.bin", std::string(100000, 'x')), said = folder.file("said");

@@ -8,9 +8,9 @@
 #include <filesystem>
 #include <fstream>
 
+#include "rlx/base/sigbus_guard.h"
 #include "rlx/formats/mapped_file.h"
 #include "rlx/formats/safetensors.h"
-#include "rlx/formats/sigbus_guard.h"
 #include "rlx/runtime/session.h"
 #include "tests/support/error_text.h"
 #include "tests/support/temp_dir.h"

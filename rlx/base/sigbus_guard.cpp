@@ -1,5 +1,5 @@
 // A table of mappings that a signal handler can read, and the SIGBUS handler.
-#include "rlx/formats/sigbus_guard.h"
+#include "rlx/base/sigbus_guard.h"
 
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -15,7 +15,7 @@
 
 #include "rlx/base/forks.h"
 #include "rlx/base/output_file.h"
-#include "rlx/formats/mapped_file.h"
+#include "rlx/error.h"
 
 namespace rlx {
 namespace {
@@ -30,6 +30,7 @@ struct MappingRecord {
 std::array<MappingRecord, 4096> mapping_records;
 std::atomic<std::size_t> records_used{0};  // later records were never used
 std::atomic<int> lost_mappings{0};
+std::atomic<int> live_mappings{0}, guarded_reads{0};
 // For code outside handlers. Never destroyed: threads may outlive exit().
 ProcessMutex& mapping_mutex() {
   static auto& mutex = *new ProcessMutex;
@@ -58,14 +59,22 @@ void put_text(const char* text) noexcept {
 extern "C" void on_lost_page(int signal, siginfo_t* info, void* context) {
   const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
   MappingRecord* r = record_at(address);
-  if (r && r->kept.load()) {
+  const bool warn = otherwise_do.load() == OnLostPage::Warn;
+  if (r && (r->kept.load() || guarded_reads.load() > 0 || warn)) {
     // As a rule all later pages are lost too. Pages that are not also read as zeros and are reported.
     const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
     const std::uintptr_t first = address / page * page, end = r->begin.load() + r->size.load();
     void* zeros = ::mmap(reinterpret_cast<void*>(first), end - first, PROT_READ,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
     if (zeros != MAP_FAILED) {
-      if (!r->lost.exchange(true)) ++lost_mappings;
+      const bool first = !r->lost.exchange(true);
+      if (first) ++lost_mappings;
+      if (first && warn && !r->kept.load() && guarded_reads.load() == 0) {
+        const char* path = r->path.load();
+        put_text("rlx: warning: \"");
+        put_text(path ? path : "?");
+        put_text("\" was made shorter, or its disk failed, while its arrays were in use: what is lost reads as 0\n");
+      }
       return;
     }
   }
@@ -103,7 +112,36 @@ void install_handler() noexcept {
 
 void install_sigbus_guard(OnLostPage otherwise) noexcept {
   otherwise_do = otherwise;
+  if (otherwise != OnLostPage::Warn || live_mappings.load() > 0) install_handler();
+}
+
+GuardedReads::GuardedReads() noexcept : counted_(live_mappings.load(std::memory_order_relaxed) > 0) {
+  if (!counted_) return;
+  ++guarded_reads;
   install_handler();
+}
+
+GuardedReads::~GuardedReads() {
+  if (counted_) --guarded_reads;
+}
+
+void GuardedReads::check(const void* address) {
+  if (!any_damaged_mapping()) return;
+  if (const auto file = damaged_file_at(address))
+    throw Error(ErrorCode::BadFile,
+                concat_text("\"", *file, "\" was made shorter, or its disk failed, while it was in use"),
+                "load it again; write a new file and rename it instead of writing over one in use");
+}
+
+void GuardedReads::check_readable(const void* address, std::size_t size) {
+  if (live_mappings.load(std::memory_order_relaxed) == 0 || size == 0) return;
+  {
+    const std::lock_guard lock(mapping_mutex());
+    if (record_at(reinterpret_cast<std::uintptr_t>(address)) == nullptr) return;
+  }
+  const GuardedReads reads;
+  (void)static_cast<const volatile unsigned char*>(address)[size - 1];
+  check(address);
 }
 
 void guard_mapping(const void* address) noexcept {
@@ -137,6 +175,12 @@ std::optional<std::string> changed_file_at(const void* address) {
   return std::string(path);
 }
 
+FileStatus detail::file_status(const struct stat& info) {
+  return {static_cast<std::uint64_t>(info.st_dev), static_cast<std::uint64_t>(info.st_ino),
+          static_cast<std::uint64_t>(info.st_size),
+          std::int64_t{info.st_mtim.tv_sec} * 1'000'000'000 + info.st_mtim.tv_nsec};
+}
+
 void detail::note_mapping(const void* begin, const FileStatus& status, const std::string& path) {
   const std::lock_guard lock(mapping_mutex());
   for (std::size_t i = 0; i < mapping_records.size(); ++i) {
@@ -148,6 +192,8 @@ void detail::note_mapping(const void* begin, const FileStatus& status, const std
     r.kept = false, r.lost = false;
     r.begin = reinterpret_cast<std::uintptr_t>(begin);
     if (i >= records_used.load()) records_used = i + 1;
+    ++live_mappings;
+    if (otherwise_do.load() == OnLostPage::Warn) install_handler();
     return;
   }
 }
@@ -157,6 +203,7 @@ void detail::forget_mapping(const void* begin) noexcept {
   MappingRecord* r = record_at(reinterpret_cast<std::uintptr_t>(begin));
   if (!r) return;
   r->begin = 0;
+  --live_mappings;
   if (r->lost.exchange(false)) --lost_mappings;
   std::free(r->path.exchange(nullptr));
 }
