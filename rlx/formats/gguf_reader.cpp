@@ -57,6 +57,12 @@ void GgufReader::fail(const std::string& message, std::string hint) const {
   file_.fail(part_, message, std::move(hint));
 }
 
+void GgufReader::spend(std::uint64_t steps, std::string_view what) {
+  if (!budget_.spend(steps))
+    fail(concat_text(what, " at byte ", at_, " is part of a header that is far longer than that of any model"),
+         "the file is damaged");
+}
+
 template <class T>
 T GgufReader::take(std::string_view what) {
   if (left() < sizeof(T))
@@ -100,6 +106,7 @@ void GgufReader::skip_array(GgufValue& value, int depth) {
   value.count_ = static_cast<std::size_t>(count);
   if (each) {
     if (value.element_ == GgufKind::Bool) {
+      spend(value.count_, label);
       for (std::size_t i = 0; i < value.count_; ++i)
         if (bytes_[at_ + i] > std::byte{1})
           fail(concat_text(label, ": element ", i, " is the byte ", static_cast<unsigned>(bytes_[at_ + i]),
@@ -108,6 +115,7 @@ void GgufReader::skip_array(GgufValue& value, int depth) {
     at_ += value.count_ * each;
     return;
   }
+  spend(8 * std::uint64_t{value.count_}, label);
   if (value.element_ == GgufKind::String) {
     for (std::size_t i = 0; i < value.count_; ++i) take_string(label);
     return;

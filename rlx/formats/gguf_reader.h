@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "rlx/base/work_budget.h"
 #include "rlx/formats/gguf.h"
 
 namespace rlx {
@@ -44,6 +45,7 @@ class GgufReader {
   void check_layout(std::size_t first) const;
   std::uint64_t count_of(std::string_view what, std::size_t least_bytes);
   std::size_t left() const { return bytes_.size() - at_; }
+  void spend(std::uint64_t steps, std::string_view what);
   [[noreturn]] void fail(const std::string& message, std::string hint = {}) const;
 
   GgufFile& file_;
@@ -51,6 +53,7 @@ class GgufReader {
   std::uint32_t index_;
   std::span<const std::byte> bytes_;
   std::size_t at_ = 0;
+  WorkBudget budget_{std::uint64_t{1} << 28, 0};  // a sparse file has bytes for any count
 };
 
 }  // namespace rlx

@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <mutex>
 #include <new>
 
 #include "rlx/base/utf8.h"
+#include "rlx/base/work_budget.h"
 #include "rlx/error.h"
 #include "rlx/text/unicode.h"
 
@@ -179,22 +181,70 @@ struct ContextFree {
   void operator()(pcre2_jit_stack* s) const { pcre2_jit_stack_free(s); }
 };
 
-constexpr std::uint32_t kFirstLimit = 1000;     // steps of a match that are free
-constexpr std::uint64_t kFreeSteps = 1u << 24;  // initial budget of a Matcher, before any text
+// A search looks at a window of the text first, whose size and match limit bound its work. Where a match may need more,
+// its start is tried alone by code that counts its steps.
+constexpr std::size_t kWindow = 128;                          // bytes
+constexpr std::uint32_t kWindowLimit = 128;                   // PCRE2's match limit, for each start
+constexpr std::uint64_t kFreeSteps = std::uint64_t{1} << 22;  // of a Matcher, before any text
 constexpr std::uint64_t kStepsPerByte = 64;
 constexpr std::size_t kJitStackBytes = 16u << 20;
+
+constexpr std::uint32_t kCompileOptions = PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C;
+
+pcre2_code* compiled(std::string_view pattern, std::uint32_t options, int& error) {
+  PCRE2_SIZE offset = 0;
+  std::unique_ptr<pcre2_compile_context, void (*)(pcre2_compile_context*)> context(
+      pcre2_compile_context_create(nullptr), pcre2_compile_context_free);
+  if (!context) throw std::bad_alloc();
+  pcre2_set_newline(context.get(), PCRE2_NEWLINE_LF);
+  pcre2_code* code = pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(), options, &error,
+                                   &offset, context.get());
+  if (code == nullptr && error == PCRE2_ERROR_HEAP_FAILED) throw std::bad_alloc();
+  return code;
+}
+
+// Compiled code, for the processor if it and the system allow that.
+struct Program {
+  pcre2_code* code = nullptr;
+  bool jit = false;
+  void set(pcre2_code* made, std::uint32_t modes) {
+    code = made;
+    jit = pcre2_jit_compile(code, modes) == 0;
+  }
+  Program() = default;
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+  ~Program() { pcre2_code_free(code); }
+};
 
 }  // namespace
 
 struct Regex::Code {
-  pcre2_code* code = nullptr;
-  bool jit = false;
+  Program whole;                                   // searches a text to its end
+  mutable Program window;                          // searches a part of a text, and tells where it looked at its end
+  mutable Program start;                           // matches at one place alone, and calls back at each item
+  mutable std::once_flag window_made, start_made;  // most texts need one of them, or none
   std::string where;
-  std::string pattern;
-  Code() = default;
-  Code(const Code&) = delete;
-  Code& operator=(const Code&) = delete;
-  ~Code() { pcre2_code_free(code); }
+  std::string pattern, translated;
+
+  const Program& for_window() const {
+    std::call_once(window_made, [&] {
+      pcre2_code* copy = pcre2_code_copy(whole.code);
+      if (copy == nullptr) throw std::bad_alloc();
+      window.set(copy, PCRE2_JIT_PARTIAL_HARD);
+    });
+    return window;
+  }
+  const Program& for_start() const {
+    std::call_once(start_made, [&] {
+      int error = 0;
+      pcre2_code* code = compiled(translated, kCompileOptions | PCRE2_ANCHORED | PCRE2_AUTO_CALLOUT, error);
+      if (code == nullptr)
+        throw Error(ErrorCode::Unsupported, concat_text(where, ": the pattern \"", pattern, "\" is too large"));
+      start.set(code, PCRE2_JIT_COMPLETE);
+    });
+    return start;
+  }
 };
 
 Regex::Regex(std::string_view pattern, const std::string& where) {
@@ -207,22 +257,15 @@ Regex::Regex(std::string_view pattern, const std::string& where) {
   code->where = where;
   code->pattern = std::string(text_start(pattern, 200));
   int error = 0;
-  PCRE2_SIZE offset = 0;
-  std::unique_ptr<pcre2_compile_context, void (*)(pcre2_compile_context*)> context(
-      pcre2_compile_context_create(nullptr), pcre2_compile_context_free);
-  if (!context) throw std::bad_alloc();
-  pcre2_set_newline(context.get(), PCRE2_NEWLINE_LF);
-  code->code =
-      pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()), translated.size(),
-                    PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C, &error, &offset, context.get());
-  if (code->code == nullptr && error == PCRE2_ERROR_HEAP_FAILED) throw std::bad_alloc();
-  if (code->code == nullptr) {
+  pcre2_code* made = compiled(translated, kCompileOptions, error);
+  if (made == nullptr) {
     PCRE2_UCHAR message[256] = {};
     pcre2_get_error_message(error, message, sizeof message);
     throw Error(ErrorCode::Unsupported, concat_text(where, ": the pattern \"", code->pattern,
                                                     "\" is not valid: ", reinterpret_cast<const char*>(message)));
   }
-  code->jit = pcre2_jit_compile(code->code, PCRE2_JIT_COMPLETE) == 0;  // if the processor and the system allow it
+  code->whole.set(made, PCRE2_JIT_COMPLETE);
+  code->translated = translated;
   code_ = std::move(code);
 }
 
@@ -247,38 +290,63 @@ struct Regex::Matcher::Impl {
   std::string_view text;
   std::size_t at = 0, last_end = 0;
   bool done = false, any = false;
-  std::uint64_t budget = kFreeSteps;
-  std::uint32_t limit = kFirstLimit;
+  WorkBudget budget{kFreeSteps, 0};
+  std::size_t position = 0;  // of the last callback
 
-  void set_limit(std::uint32_t value) {
-    if (limit == value) return;
-    limit = value;
-    pcre2_set_match_limit(context.get(), limit);
-  }
-
-  int match_once() {
+  int run(const Program& program, std::size_t from, std::size_t end, std::uint32_t options) {
     const auto* subject = reinterpret_cast<PCRE2_SPTR>(text.data());
-    if (code->jit) {
-      const int rc = pcre2_jit_match(code->code, subject, text.size(), at, 0, data.get(), context.get());
+    if (program.jit) {
+      const int rc = pcre2_jit_match(program.code, subject, end, from, options, data.get(), context.get());
       if (rc != PCRE2_ERROR_JIT_STACKLIMIT || stack) return rc;
       stack.reset(pcre2_jit_stack_create(32 * 1024, kJitStackBytes, nullptr));
       if (!stack) throw std::bad_alloc();
       pcre2_jit_stack_assign(context.get(), nullptr, stack.get());
-      return pcre2_jit_match(code->code, subject, text.size(), at, 0, data.get(), context.get());
+      return pcre2_jit_match(program.code, subject, end, from, options, data.get(), context.get());
     }
-    return pcre2_match(code->code, subject, text.size(), at, PCRE2_NO_UTF_CHECK, data.get(), context.get());
+    return pcre2_match(program.code, subject, end, from, options | PCRE2_NO_UTF_CHECK, data.get(), context.get());
   }
 
-  // A match of many steps is charged to a budget that grows with the texts, so the total work is linear.
-  int match() {
-    int rc = match_once();
-    while (rc == PCRE2_ERROR_MATCHLIMIT && limit <= std::numeric_limits<std::uint32_t>::max() / 8 && budget >= limit) {
-      budget -= limit;
-      set_limit(limit * 4);
-      rc = match_once();
-    }
-    set_limit(kFirstLimit);
+  // Spends the bytes that an item has passed, forwards or back.
+  static int count_steps(pcre2_callout_block* block, void* matcher) {
+    auto& m = *static_cast<Impl*>(matcher);
+    const std::size_t now = block->current_position;
+    const std::size_t passed = now > m.position ? now - m.position : m.position - now;
+    m.position = now;
+    return m.budget.spend(1 + passed) ? 0 : PCRE2_ERROR_MATCHLIMIT;
+  }
+
+  // A match that begins at `from`. Its steps are counted.
+  int match_at(std::size_t from) {
+    const Program& program = code->for_start();
+    position = from;
+    pcre2_set_match_limit(context.get(), std::numeric_limits<std::uint32_t>::max());
+    pcre2_set_callout(context.get(), count_steps, this);
+    const int rc = budget.spend(1) ? run(program, from, text.size(), 0) : PCRE2_ERROR_MATCHLIMIT;
+    pcre2_set_callout(context.get(), nullptr, nullptr);
+    pcre2_set_match_limit(context.get(), kWindowLimit);
     return rc;
+  }
+
+  // The next match from `at` on.
+  int match() {
+    for (std::size_t from = at;;) {
+      std::size_t end = text.size() - from > kWindow ? from + kWindow : text.size();
+      while (end < text.size() && is_utf8_continuation(text[end])) ++end;
+      const bool all = end == text.size();
+      int rc = all ? run(code->whole, from, end, 0) : run(code->for_window(), from, end, PCRE2_PARTIAL_HARD);
+      if (rc == PCRE2_ERROR_PARTIAL)
+        from = pcre2_get_ovector_pointer(data.get())[0];
+      else if (rc >= 0 && !all && pcre2_get_ovector_pointer(data.get())[0] >= end)
+        rc = PCRE2_ERROR_NOMATCH;  // an empty match, which might be longer with the next character
+      if (rc == PCRE2_ERROR_PARTIAL || rc == PCRE2_ERROR_MATCHLIMIT || rc == PCRE2_ERROR_JIT_STACKLIMIT) {
+        rc = match_at(from);
+        if (rc != PCRE2_ERROR_NOMATCH || from >= text.size()) return rc;
+        (void)decode_utf8(text, from);
+        continue;
+      }
+      if (rc != PCRE2_ERROR_NOMATCH || all) return rc;
+      from = end;
+    }
   }
 };
 
@@ -287,7 +355,7 @@ Regex::Matcher::Matcher(const Regex& regex) : impl_(std::make_unique<Impl>()) {
   impl_->data.reset(pcre2_match_data_create(1, nullptr));
   impl_->context.reset(pcre2_match_context_create(nullptr));
   if (!impl_->data || !impl_->context) throw std::bad_alloc();
-  pcre2_set_match_limit(impl_->context.get(), kFirstLimit);
+  pcre2_set_match_limit(impl_->context.get(), kWindowLimit);
   pcre2_set_heap_limit(impl_->context.get(), 256 * 1024);  // KiB; the interpreter needs one frame a step
 }
 
@@ -299,7 +367,7 @@ void Regex::Matcher::start(std::string_view text) {
   m.text = text.data() == nullptr ? std::string_view("") : text;
   m.at = m.last_end = 0;
   m.done = m.any = false;
-  m.budget += kStepsPerByte * text.size();
+  m.budget.allow(kStepsPerByte * text.size(), 0);
 }
 
 std::optional<std::pair<std::size_t, std::size_t>> Regex::Matcher::next() {

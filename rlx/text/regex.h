@@ -28,7 +28,8 @@ class Regex {
     /// Starts on a text of valid UTF-8. The text must outlive the search.
     void start(std::string_view text);
     /// Begin and end of the next match. An empty match directly after another match is skipped. Errors: Unsupported
-    /// when the pattern needs far more steps than the texts have bytes.
+    /// when the pattern needs far more steps than the texts have bytes: work of one match and of all places where one
+    /// was tried counts.
     std::optional<std::pair<std::size_t, std::size_t>> next();
 
    private:

@@ -185,7 +185,7 @@ std::optional<Value> python_item(Heap& heap, const Value& v, const Value& key) {
     case Kind::Undefined: raise_undefined(v);
     case Kind::Dict: {
       if (key.is(Kind::List) || key.is(Kind::Dict)) return std::nullopt;
-      if (key.is_string()) heap.budget().copy(4 * key.text().size());
+      heap.spend_key(key);
       const Value* found = v.get<DictObject>().find(key);
       return found == nullptr ? std::nullopt : std::optional(*found);
     }
@@ -248,8 +248,7 @@ Value call_dict_method(Renderer& r, const Value& self, std::string_view name, Ar
     if (args.positional.empty()) raise(kTypeError, "get expected at least 1 argument, got 0");
     if (args.positional.size() > 2)
       raise(kTypeError, concat_text("get expected at most 2 arguments, got ", args.positional.size()));
-    require_hashable(args.positional[0]);
-    if (args.positional[0].is_string()) heap.budget().copy(4 * args.positional[0].text().size());
+    heap.use_as_key(args.positional[0]);
     const Value* found = dict.find(args.positional[0]);
     if (found != nullptr) return *found;
     return args.positional.size() > 1 ? args.positional[1] : Value::none();

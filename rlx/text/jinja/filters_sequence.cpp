@@ -423,9 +423,7 @@ Value do_unique(Renderer& r, const Value& v, Arguments& args) {
     return [&r, &heap, seen, sensitive, path = AttributePath(heap, attribute)](Value& item) {
       Value key = path(r, item);
       if (!sensitive) key = ignore_case(heap, key);
-      require_hashable(key);
-      heap.step(8);
-      if (key.is_string()) heap.budget().copy(8 * key.text().size());
+      heap.use_as_key(key);
       return seen->insert(std::move(key)).second;
     };
   });

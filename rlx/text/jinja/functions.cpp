@@ -124,7 +124,7 @@ bool call_test(Renderer& r, std::string_view name, const Value& subject, Argumen
     return same(heap, subject, p[0]);
   }
   const Parameters none(args, function, {}, 0, 2);
-  require_hashable(subject);
+  heap.use_as_key(subject);
   if (!subject.is_string()) return false;
   if (name == "test") return is_test(subject.text());
   return is_filter(subject.text()) || is_unsupported_filter(subject.text());

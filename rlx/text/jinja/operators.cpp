@@ -271,10 +271,7 @@ bool contains(Heap& heap, const Value& container, const Value& item) {
       heap.budget().copy(container.text().size());
       return find_text(container.text(), item.text()) != std::string_view::npos;
     }
-    case Kind::Dict:
-      require_hashable(item);
-      if (item.is_string()) heap.budget().copy(4 * item.text().size());
-      return container.get<DictObject>().find(item) != nullptr;
+    case Kind::Dict: heap.use_as_key(item); return container.get<DictObject>().find(item) != nullptr;
     case Kind::View: {
       const ViewObject& view = container.get<ViewObject>();
       if (view.of == ViewOf::Keys) return contains(heap, view.dict, item);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "rlx/base/utf8.h"
 #include "rlx/error.h"
@@ -43,6 +44,10 @@ Value Heap::adopt(Kind kind, Object* object, std::size_t bytes, std::int32_t dep
 
 namespace {
 std::int32_t depth_of(const Value& v) { return v.has_object() ? v.object()->depth : 0; }
+// The cost of comparing a value with another, in steps.
+std::uint64_t tree_of(const Value& v) {
+  return v.is_string() ? 1 + v.text().size() / 64 : v.is(Kind::Tuple) ? v.object()->tree : 1;
+}
 std::int32_t depth_of(const std::vector<Value>& items) {
   std::int32_t depth = 0;
   for (const Value& v : items) depth = std::max(depth, depth_of(v));
@@ -66,7 +71,21 @@ Value Heap::list(std::vector<Value> items, Kind kind) {
   object->items = std::move(items);
   const std::size_t bytes = object->items.capacity() * sizeof(Value);
   const std::int32_t depth = depth_of(object->items) + 1;
+  std::uint64_t tree = 1;
+  if (kind == Kind::Tuple)
+    for (const Value& v : object->items) tree += tree_of(v);
+  object->tree = static_cast<std::uint32_t>(std::min<std::uint64_t>(tree, std::numeric_limits<std::uint32_t>::max()));
   return adopt(kind, object.release(), bytes, depth);
+}
+
+void Heap::spend_key(const Value& v) {
+  constexpr std::uint64_t kComparisons = 4;  // of a look-up or an insertion
+  budget_.step(1 + kComparisons * tree_of(v));
+}
+
+void Heap::use_as_key(const Value& v) {
+  spend_key(v);
+  require_hashable(v);
 }
 
 Value Heap::pair(Value first, Value second) {
@@ -83,8 +102,7 @@ Value Heap::dict(std::vector<DictObject::Entry> entries) {
   auto object = std::make_unique<DictObject>();
   std::int32_t depth = 0;
   for (const auto& [key, value] : entries) {
-    require_hashable(key);
-    if (key.is_string()) budget_.copy(4 * key.text().size());  // cost of several comparisons
+    use_as_key(key);
     depth = std::max({depth, depth_of(key), depth_of(value)});
   }
   std::vector<std::uint32_t> order(entries.size());
@@ -327,6 +345,7 @@ bool equal(Heap& heap, const Value& a, const Value& b) {
       const DictObject &x = a.get<DictObject>(), &y = b.get<DictObject>();
       if (x.entries.size() != y.entries.size()) return false;
       for (const auto& [key, value] : x.entries) {
+        heap.use_as_key(key);
         const Value* other = y.find(key);
         if (other == nullptr || !equal(heap, value, *other)) return false;
       }

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "rlx/base/work_budget.h"
+
 namespace rlx::jinja {
 
 /// A position in the source, counted from 1; line 0 when unknown.
@@ -39,17 +41,15 @@ class Budget {
  public:
   static constexpr std::size_t kMaxString = std::size_t{64} << 20;  // bytes of one string, and of the output
   static constexpr int kMaxValueDepth = 200;                        // nesting depth of containers
-  Budget(std::uint64_t steps, std::size_t bytes) : steps_(steps), bytes_(bytes) {}
+  Budget(std::uint64_t steps, std::size_t bytes) : left_(steps, bytes) {}
   void step(std::uint64_t n = 1) {
-    if (n > steps_) raise_steps();
-    steps_ -= n;
+    if (!left_.spend(n)) raise_steps();
   }
   void copy(std::size_t bytes) { step(1 + bytes / 64); }
   void take(std::size_t bytes) {
-    if (bytes > bytes_) raise_bytes();
-    bytes_ -= bytes;
+    if (!left_.take(bytes)) raise_bytes();
   }
-  void give(std::size_t bytes) { bytes_ += bytes; }
+  void give(std::size_t bytes) { left_.give(bytes); }
   /// Throws unless one string may have `bytes` bytes.
   static void require_string(std::size_t bytes);
   /// As require_string for `count` times `bytes`.
@@ -58,8 +58,7 @@ class Budget {
  private:
   [[noreturn]] static void raise_steps();
   [[noreturn]] static void raise_bytes();
-  std::uint64_t steps_;
-  std::size_t bytes_;
+  WorkBudget left_;
 };
 
 enum class Kind : std::uint8_t {
@@ -95,6 +94,7 @@ struct Object {
   }
   std::uint32_t refs = 0;
   std::int32_t depth = 0;  // nesting depth of a container's content
+  std::uint32_t tree = 1;  // of a tuple: its values counted as a tree, in which shared parts count again
   Budget* budget = nullptr;
   std::size_t bytes = 0;
 };
@@ -256,6 +256,11 @@ class Heap {
   Value view(const Value& dict, ViewOf of);
   Value method(const Value& self, std::string_view name);
   Value namespace_of(std::vector<DictObject::Entry> attributes);
+  /// Checks that `v` can be the key of a dict, and spends the steps of a look-up. A tuple is compared as a tree, though
+  /// its parts may be shared. Errors: TypeError for an unhashable value, limit.
+  void use_as_key(const Value& v);
+  /// The steps alone.
+  void spend_key(const Value& v);
   /// Registers a loop whose `changed` is cleared at the end: `loop.changed(loop)` stores the loop in itself, which is a
   /// reference cycle.
   void remember_loop(const Value& loop) { loops_.push_back(loop); }

@@ -11,9 +11,23 @@
 namespace rlx {
 namespace {
 
-std::string replaced(std::string_view text, const DecoderStep& step) {
+[[noreturn]] void refuse_growth() {
+  throw Error(ErrorCode::Unsupported, "the decoder of this tokeniser makes far more text than its tokens have",
+              "the tokenizer file is damaged or malicious");
+}
+
+// Text that a decoder may make of a token's bytes, and of any text.
+constexpr std::uint64_t kBytesPerByte = 256, kFreeBytes = 65536;
+// Bytes that all steps together may read. Real decoders read a token about ten times.
+constexpr std::uint64_t kReadsPerByte = 4096, kFreeReads = std::uint64_t{1} << 24;
+
+std::string replaced(std::string_view text, const DecoderStep& step, WorkBudget& budget) {
   std::string out;
   std::size_t at = 0;
+  const auto content = [&] {
+    if (!budget.take(step.content.size())) refuse_growth();
+    out += step.content;
+  };
   if (step.regex) {
     Regex::Matcher matcher(*step.regex);
     matcher.start(text);
@@ -21,14 +35,14 @@ std::string replaced(std::string_view text, const DecoderStep& step) {
       const auto match = matcher.next();
       if (!match) break;
       out += text.substr(at, match->first - at);
-      out += step.content;
+      content();
       at = match->second;
     }
   } else if (!step.pattern.empty()) {
     for (std::size_t found; (found = text.find(step.pattern, at)) != std::string_view::npos;
          at = found + step.pattern.size()) {
       out += text.substr(at, found - at);
-      out += step.content;
+      content();
     }
   }
   out += text.substr(at);
@@ -42,6 +56,7 @@ std::string characters_to_bytes(std::string_view token) {
 }
 
 std::string_view stripped(std::string_view text, const DecoderStep& step) {
+  if (step.pattern.empty()) return text;
   for (std::size_t i = 0; i < step.start && text.starts_with(step.pattern); ++i)
     text.remove_prefix(step.pattern.size());
   for (std::size_t i = 0; i < step.stop && text.ends_with(step.pattern); ++i) text.remove_suffix(step.pattern.size());
@@ -69,10 +84,16 @@ void clean_up_tokenization(std::string& text) {
   static constexpr std::pair<std::string_view, std::string_view> kCleanups[] = {
       {" .", "."},   {" ?", "?"},           {" !", "!"},   {" ,", ","},     {" ' ", "'"},   {" n't", "n't"},
       {" 'm", "'m"}, {" do not", " don't"}, {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
-  for (const auto& cleanup : kCleanups) {
-    for (std::size_t at = 0; (at = text.find(cleanup.first, at)) != std::string::npos; at += cleanup.second.size()) {
-      text.replace(at, cleanup.first.size(), cleanup.second);
+  for (const auto& [from, to] : kCleanups) {
+    std::size_t at = 0, found = text.find(from);
+    if (found == std::string::npos) continue;
+    std::string out;
+    for (; found != std::string::npos; at = found + from.size(), found = text.find(from, at)) {
+      out.append(text, at, found - at);
+      out += to;
     }
+    out.append(text, at);
+    text = std::move(out);
   }
 }
 
@@ -85,8 +106,12 @@ void TokenDecoder::add(DecoderStep step) {
   steps_.push_back(std::move(step));
 }
 
+TokenDecoder::Run::Run(const TokenDecoder& decoder)
+    : steps_(decoder.steps_), states_(decoder.steps_.size()), budget_(kFreeReads, kFreeBytes) {}
+
 void TokenDecoder::Run::push(std::string_view token, std::string& out) {
   out_ = &out;
+  budget_.allow(kReadsPerByte * (1 + token.size()), kBytesPerByte * token.size());
   feed(0, token);
 }
 
@@ -99,6 +124,7 @@ void TokenDecoder::Run::finish(std::string& out) {
 std::string TokenDecoder::token_bytes(std::string_view token) const {
   using Kind = DecoderStep::Kind;
   std::string text(token);
+  WorkBudget budget(0, kFreeBytes + kBytesPerByte * token.size());
   for (const DecoderStep& s : steps_) {
     // After the first token there is nothing to strip at the start, and the end is not known yet.
     if (s.kind == Kind::Fuse || (s.kind == Kind::Strip && s.fused)) continue;
@@ -116,7 +142,7 @@ std::string TokenDecoder::token_bytes(std::string_view token) const {
         break;
       case Kind::Strip: text = std::string(stripped(text, s)); break;
       case Kind::Replace:
-        if (!s.regex || !find_invalid_utf8(text)) text = replaced(text, s);
+        if (!s.regex || !find_invalid_utf8(text)) text = replaced(text, s, budget);
         break;
       case Kind::WordPiece:
         if (text.starts_with(s.pattern))
@@ -126,7 +152,7 @@ std::string TokenDecoder::token_bytes(std::string_view token) const {
         if (s.flag) clean_up_tokenization(text);
         break;
       case Kind::Metaspace:
-      case Kind::Bpe: text = replaced(text, to_space); break;
+      case Kind::Bpe: text = replaced(text, to_space, budget); break;
       default: break;
     }
   }
@@ -142,13 +168,13 @@ void TokenDecoder::Run::whole(std::size_t index, std::string_view token) {
     case Kind::Join:
       if (state.count++ > 0) feed(index + 1, " ");
       return feed(index + 1, token);
-    case Kind::Replace: return feed(index + 1, replaced(token, s));
+    case Kind::Replace: return feed(index + 1, replaced(token, s, budget_));
     case Kind::Strip: return feed(index + 1, stripped(token, s));
     case Kind::Metaspace: {
       const bool first = s.fused || state.count++ == 0;
       DecoderStep to_space = s;
       to_space.content = first && s.flag ? "" : " ";
-      return feed(index + 1, replaced(token, to_space));
+      return feed(index + 1, replaced(token, to_space, budget_));
     }
     case Kind::WordPiece: {
       std::string piece(token);
@@ -168,12 +194,12 @@ void TokenDecoder::Run::whole(std::size_t index, std::string_view token) {
       state.open = true;
       DecoderStep without = s;
       without.content.clear();
-      std::string piece = replaced(token, without);
+      std::string piece = replaced(token, without, budget_);
       if (s.flag) {
         clean_up_tokenization(piece);
         without.pattern = s.content;
         without.content = " ";
-        piece = replaced(piece, without);
+        piece = replaced(piece, without, budget_);
       }
       if (!piece.empty()) feed(index + 1, piece);
       return;
@@ -188,6 +214,9 @@ void TokenDecoder::Run::feed(std::size_t index, std::string_view piece) {
     *out_ += piece;
     return;
   }
+  if (!budget_.spend(1 + piece.size()))
+    throw Error(ErrorCode::Unsupported, "the decoder of this tokeniser needs too many steps for its tokens",
+                "the tokenizer file is damaged or malicious");
   const DecoderStep& s = steps_[index];
   switch (s.kind) {
     case Kind::Fuse: return feed(index + 1, piece);
@@ -209,7 +238,7 @@ void TokenDecoder::Run::feed(std::size_t index, std::string_view piece) {
       if (state.open) {
         DecoderStep to_space = s;
         to_space.content = " ";
-        feed(index + 1, replaced(state.pending, to_space));
+        feed(index + 1, replaced(state.pending, to_space, budget_));
       }
       state.pending = piece;
       state.open = true;
@@ -254,7 +283,7 @@ void TokenDecoder::Run::flush(std::size_t index) {
       if (!open) return;
       DecoderStep to_nothing = s;
       to_nothing.content.clear();
-      return feed(index + 1, replaced(pending, to_nothing));
+      return feed(index + 1, replaced(pending, to_nothing, budget_));
     }
     case Kind::Ctc:
     case Kind::WordPiece:
@@ -293,6 +322,7 @@ void TokenDecoder::Run::replace_in_stream(std::size_t index, std::string_view pi
   std::size_t at = 0;
   for (std::size_t found; (found = text.find(s.pattern, at)) != std::string::npos; at = found + s.pattern.size()) {
     out.append(text, at, found - at);
+    if (!budget_.take(s.content.size())) refuse_growth();
     out += s.content;
   }
   std::size_t keep = std::min(s.pattern.size() - 1, text.size() - at);
@@ -305,6 +335,7 @@ void TokenDecoder::Run::replace_in_stream(std::size_t index, std::string_view pi
 void TokenDecoder::Run::strip_in_stream(std::size_t index, std::string_view piece) {
   const DecoderStep& s = steps_[index];
   State& state = states_[index];
+  if (s.pattern.empty()) return feed(index + 1, piece);
   while (state.count < s.start && piece.starts_with(s.pattern)) {
     piece.remove_prefix(s.pattern.size());
     ++state.count;

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "rlx/base/work_budget.h"
 #include "rlx/text/regex.h"
 
 namespace rlx {
@@ -48,8 +49,9 @@ class TokenDecoder {
   /// from `finish` are the text of all tokens.
   class Run {
    public:
-    explicit Run(const TokenDecoder& decoder) : steps_(decoder.steps_), states_(decoder.steps_.size()) {}
-    /// Takes the text of one token and appends the final part of the text.
+    explicit Run(const TokenDecoder& decoder);
+    /// Takes the text of one token and appends the final part of the text. Errors: Unsupported where the steps make far
+    /// more text than the tokens have.
     void push(std::string_view token, std::string& out);
     /// Appends the rest. The next token begins a new text.
     void finish(std::string& out);
@@ -71,6 +73,7 @@ class TokenDecoder {
     const std::vector<DecoderStep>& steps_;
     std::vector<State> states_;
     std::string* out_ = nullptr;
+    WorkBudget budget_;
   };
 
  private:

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "rlx/base/utf8.h"
+#include "rlx/base/work_budget.h"
 #include "rlx/error.h"
 #include "rlx/text/tokenizer/byte_level.h"
 
@@ -14,16 +15,26 @@ bool is_ascii(std::string_view text) {
   return std::none_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) >= 0x80; });
 }
 
-void replace_text(std::string_view text, std::string_view pattern, std::string_view content, std::string& out) {
+// Text of `size` bytes that a step may make, given that `limit` is allowed.
+void check_growth(std::size_t size, std::size_t limit) {
+  if (size > limit)
+    throw Error(ErrorCode::Unsupported, concat_text("the normaliser turned a text into more than ", limit, " bytes"),
+                "the tokenizer file is damaged or malicious");
+}
+
+void replace_text(std::string_view text, std::string_view pattern, std::string_view content, std::size_t limit,
+                  std::string& out) {
   std::size_t at = 0;
   for (std::size_t found; (found = text.find(pattern, at)) != std::string_view::npos; at = found + pattern.size()) {
     out += text.substr(at, found - at);
     out += content;
+    check_growth(out.size(), limit);
   }
   out += text.substr(at);
 }
 
-void replace_matches(std::string_view text, const Regex& regex, std::string_view content, std::string& out) {
+void replace_matches(std::string_view text, const Regex& regex, std::string_view content, std::size_t limit,
+                     std::string& out) {
   if (text.empty()) return;
   Regex::Matcher matcher(regex);
   matcher.start(text);
@@ -31,6 +42,7 @@ void replace_matches(std::string_view text, const Regex& regex, std::string_view
   while (const auto match = matcher.next()) {
     out += text.substr(at, match->first - at);
     out += content;
+    check_growth(out.size(), limit);
     at = match->second;
   }
   out += text.substr(at);
@@ -80,7 +92,7 @@ bool leaves(const NormalizerStep& step, std::string_view text) {
   }
 }
 
-void apply(const NormalizerStep& step, std::string_view text, std::string& out) {
+void apply(const NormalizerStep& step, std::string_view text, std::size_t limit, std::string& out) {
   using Kind = NormalizerStep::Kind;
   switch (step.kind) {
     case Kind::Form: return append_normal_form(out, text, step.form);
@@ -95,8 +107,8 @@ void apply(const NormalizerStep& step, std::string_view text, std::string& out) 
       return;
     case Kind::Strip: out += strip(text, step.left, step.right); return;
     case Kind::Replace:
-      if (step.regex) return replace_matches(text, *step.regex, step.content, out);
-      return replace_text(text, step.pattern, step.content, out);
+      if (step.regex) return replace_matches(text, *step.regex, step.content, limit, out);
+      return replace_text(text, step.pattern, step.content, limit, out);
     case Kind::Prepend:
       out += step.content;
       out += text;
@@ -113,17 +125,18 @@ void apply(const NormalizerStep& step, std::string_view text, std::string& out) 
 std::string_view Normalizer::run(std::string_view text, Buffers& buffers) const {
   std::string_view now = text;
   const std::size_t limit = text.size() * 256 + 65536;
+  WorkBudget budget((std::uint64_t{1} << 26) + 1024 * std::uint64_t{text.size()}, 0);  // real files need 10 a byte
   for (const NormalizerStep& step : steps_) {
+    if (!budget.spend(1 + now.size()))
+      throw Error(ErrorCode::Unsupported,
+                  concat_text("the normaliser needs too many steps for a text of ", text.size(), " bytes"),
+                  "the tokenizer file is damaged or malicious");
     if (leaves(step, now)) continue;
     buffers.next.clear();
-    apply(step, now, buffers.next);
+    apply(step, now, limit, buffers.next);
     buffers.current.swap(buffers.next);
     now = buffers.current;
-    if (now.size() > limit) {
-      throw Error(ErrorCode::Unsupported,
-                  concat_text("the normaliser turned a text of ", text.size(), " bytes into ", now.size(), " bytes"),
-                  "the tokenizer file is damaged or malicious");
-    }
+    check_growth(now.size(), limit);
   }
   return now;
 }

@@ -68,6 +68,7 @@ class UnigramModel::Encoder final : public WordEncoder {
 
   void search(std::string_view word) {
     best_.assign(word.size() + 1, Node());
+    budget_.begin(word);
     for (std::size_t at = 0; at < word.size();) {
       const double here = best_[at].score;
       std::size_t next = at;
@@ -77,10 +78,15 @@ class UnigramModel::Encoder final : public WordEncoder {
       const std::size_t limit = std::min(word.size() - at, m_.vocabulary_.longest());
       for (std::size_t length = 1; length <= limit; ++length) {
         state = Vocabulary::hash_step(state, word[at + length - 1]);
-        if (!m_.may_continue(state)) break;
+        if (!m_.may_continue(state)) {
+          budget_.spend(length);
+          break;
+        }
+        if (length == limit) budget_.spend(length);
         if (at + length < word.size() && is_utf8_continuation(word[at + length])) continue;
         const std::optional<TokenId> id = m_.vocabulary_.find(state, {}, word.substr(at, length));
         if (!id) continue;
+        budget_.spend(length);
         offer(at + length, here + m_.scores_[static_cast<std::size_t>(*id)], at, *id);
         single = single || at + length == next;
       }
@@ -106,6 +112,7 @@ class UnigramModel::Encoder final : public WordEncoder {
   const UnigramModel& m_;
   std::vector<Node> best_;  // by end position
   std::vector<std::size_t> cuts_;
+  WordBudget budget_;
 };
 
 std::unique_ptr<WordEncoder> UnigramModel::encoder(std::size_t) const { return std::make_unique<Encoder>(*this); }

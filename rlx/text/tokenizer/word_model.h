@@ -6,9 +6,27 @@
 #include <string_view>
 #include <vector>
 
+#include "rlx/base/work_budget.h"
+#include "rlx/error.h"
 #include "rlx/text/vocabulary.h"
 
 namespace rlx {
+
+/// The steps that one call may take for its words. A real vocabulary takes tens of steps a byte; one of very long
+/// tokens would make them grow with the square of a word.
+class WordBudget {
+ public:
+  void begin(std::string_view word) { left_.allow(kStepsPerByte * word.size(), 0); }
+  void spend(std::uint64_t steps) {
+    if (!left_.spend(steps))
+      throw Error(ErrorCode::Unsupported, "the vocabulary of this tokeniser needs too many steps for this text",
+                  "the tokenizer file is damaged or malicious");
+  }
+
+ private:
+  static constexpr std::uint64_t kStepsPerByte = 4096;
+  WorkBudget left_{std::uint64_t{1} << 22, 0};
+};
 
 /// Encodes words as ids, with the scratch buffers of one caller.
 class WordEncoder {

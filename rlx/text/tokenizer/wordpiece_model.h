@@ -21,7 +21,8 @@ class WordPieceModel final : public WordModel {
                  std::int64_t max_chars_per_word);
   std::unique_ptr<WordEncoder> encoder(std::size_t text_bytes) const override;
   /// As WordEncoder::encode. `hashes` is a scratch buffer.
-  void encode(std::string_view word, std::vector<std::uint64_t>& hashes, std::vector<TokenId>& ids) const;
+  void encode(std::string_view word, std::vector<std::uint64_t>& hashes, WordBudget& budget,
+              std::vector<TokenId>& ids) const;
 
  private:
   const Vocabulary& vocabulary_;

@@ -2,6 +2,7 @@
 #include "rlx/formats/gzip.h"
 
 #include <doctest/doctest.h>
+#include <zlib.h>
 
 #include <cstdint>
 
@@ -28,6 +29,24 @@ TEST_CASE("gzip: members one after the other come out as one text") {
   CHECK_FALSE(is_gzip("hello"));
   CHECK(gunzip(hello(), "f") == "hello hello hello\n");
   CHECK(gunzip(hello() + hello(), "f") == "hello hello hello\nhello hello hello\n");
+}
+
+TEST_CASE("gzip: content that is far longer than the file is refused") {
+  std::string packed(1 << 16, '\0');
+  z_stream stream{};
+  REQUIRE(deflateInit2(&stream, 9, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY) == Z_OK);
+  std::string zeros(std::size_t{4} << 20, '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(zeros.data());
+  stream.avail_in = static_cast<uInt>(zeros.size());
+  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
+  stream.avail_out = static_cast<uInt>(packed.size());
+  REQUIRE(deflate(&stream, Z_FINISH) == Z_STREAM_END);
+  packed.resize(stream.total_out);
+  deflateEnd(&stream);
+  CHECK(gunzip(packed, "f") == zeros);
+  const std::string said = error_text([&] { gunzip(packed, "f.gz", 1 << 20); });
+  CHECK(contains(said, "f.gz: the file has "));
+  CHECK(contains(said, "unpack it with gunzip"));
 }
 
 TEST_CASE("gzip: cut anywhere or changed anywhere is an error that names the file") {

@@ -193,4 +193,23 @@ TEST_CASE("npz: each fault has its message") {
   CHECK_FALSE(npz_message(bad).empty());
 }
 
+TEST_CASE("npz: entries that share the bytes of one array are refused") {
+  const test::TempDir folder;
+  const NamedTensor one[] = {{"a", Tensor::zeros(Shape({Dim(1000)}, DType::F32))}};
+  write_npz(folder.file("a.npz"), one);
+  const std::string file = read_file(folder.file("a.npz"));
+  constexpr std::size_t kEndBytes = 22;
+  const std::size_t directory = file.find("PK\x01\x02"), end = file.size() - kEndBytes;
+  std::string entry = file.substr(directory, end - directory), all = file.substr(0, end), last = file.substr(end);
+  for (char name = 'b'; name <= 'z'; ++name) {
+    entry[46] = name;
+    all += entry;
+  }
+  const auto set = [&](std::size_t at, std::size_t bytes, std::size_t value) {
+    for (std::size_t i = 0; i < bytes; ++i) last[at + i] = static_cast<char>(value >> 8 * i & 0xFF);
+  };
+  set(8, 2, 26), set(10, 2, 26), set(12, 4, 26 * entry.size());
+  CHECK(contains(npz_message(all + last), "shares bytes with others"));
+}
+
 }  // namespace rlx

@@ -50,6 +50,21 @@ TEST_CASE("a chat template sees messages, tools, special tokens and what the cal
   CHECK(chat.render(json.root(), options) == "<s><user>[{'type': 'text'}][{\"name\": \"f\"}]False[1, 'ü']");
 }
 
+TEST_CASE("keys of tuples that share their parts cost as many steps as the tree has values") {
+  const auto grown = [](int doublings, const std::string& use) {
+    return concat_text("{% set a=namespace(s=()) %}{% set b=namespace(s=()) %}{% for i in range(", doublings,
+                       ") %}{% set a.s=(a.s,a.s) %}{% set b.s=(b.s,b.s) %}{% endfor %}", use);
+  };
+  for (const char* use :
+       {"{{ {a.s:1} | length }}", "{{ [a.s, b.s] | unique | list | length }}", "{{ a.s in {b.s: 1} }}",
+        "{{ {1: 1}.get(a.s) }}", "{{ {1: 1}[a.s] }}", "{{ {a.s: 1} == {b.s: 1} }}"}) {
+    CAPTURE(use);
+    CHECK(contains(refusal(grown(100, use)), "takes too many steps"));
+    CHECK(refusal(grown(10, use)).empty());
+  }
+  CHECK(render(grown(10, "{{ a.s in {b.s: 1} }}")) == "True");
+}
+
 TEST_CASE("strftime_now reads the time that is given") {
   ChatTemplateOptions options;
   options.now = 1753963200;  // noon UTC: the same day in nearly all time zones

@@ -146,6 +146,21 @@ TEST_CASE("tokenizer.json: hostile rules cost an error, neither memory nor time"
   CHECK(cyclic->encode("ababab") == Ids{4, 2});
 }
 
+TEST_CASE("tokenizer.json: a decoder that makes much text of little is refused") {
+  const std::string doubles = R"({"type":"Replace","pattern":{"String":"a"},"content":"aa"})",
+                    by_pattern = R"({"type":"Replace","pattern":{"Regex":"a"},"content":"aa"})",
+                    fuse = R"({"type":"Fuse"})";
+  for (const std::string& first : {doubles, by_pattern, fuse})
+    for (const std::string& step : {doubles, by_pattern}) {
+      std::string steps = first;
+      for (int i = 0; i < 40; ++i) steps += "," + step;
+      const std::unique_ptr<Tokenizer> t = read_tokenizer(tokenizer_text(
+          bpe_text(kBpeVocab, kBpeMerges), concat_text(R"(,"decoder":{"type":"Sequence","decoders":[)", steps, "]}")));
+      const std::string said = error_text([&] { (void)t->decode(t->encode("aaaa")); });
+      CHECK_MESSAGE(contains(said, "makes far more text than its tokens have"), said);
+    }
+}
+
 TEST_CASE("tokenizer.json: a word of a million characters takes no longer than its length times its logarithm") {
   const std::unique_ptr<Tokenizer> t = read_tokenizer(tokenizer_text(bpe_text(kBpeVocab, kBpeMerges)));
   CHECK(t->encode("aaaaaab") == Ids{4, 0, 2});
