@@ -1,5 +1,8 @@
 """Packing of bits, and arrays from files and buffers by way of NumPy."""
 
+import io
+import os
+
 from .. import _rlx
 from ._base import array, axis_of, cast, constant, named, node, op, truth, value
 from ._dtypes import _numpy_dtype
@@ -94,18 +97,30 @@ def _stored(x):
     return array(x)
 
 
+def _write(file, ending, write):
+    """Writes a file object, or a file as a whole. As in NumPy, a path without the ending gets it."""
+    if hasattr(file, "write"):
+        return write(file)
+    path = os.fspath(file)
+    content = io.BytesIO()
+    write(content)
+    _rlx.write_file(path if path.endswith(ending) else path + ending, content.getvalue())
+
+
 def save(file, arr):
     """Writes an array to a .npy file. bfloat16 is written as a two-byte dtype without a name, which load reads."""
     import numpy as np
 
-    np.save(file, _storable(arr))
+    arr = _storable(arr)
+    _write(file, ".npy", lambda to: np.save(to, arr))
 
 
 def savez(file, *arrays, **named):
     """Writes arrays to an .npz file."""
     import numpy as np
 
-    np.savez(file, *map(_storable, arrays), **{k: _storable(v) for k, v in named.items()})
+    arrays, named = [_storable(a) for a in arrays], {k: _storable(v) for k, v in named.items()}
+    _write(file, ".npz", lambda to: np.savez(to, *arrays, **named))
 
 
 def load(file):
