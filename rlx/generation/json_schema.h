@@ -16,6 +16,8 @@ enum class JsonWhitespace : std::uint8_t {
 };
 
 struct JsonSchemaOptions {
+  /// Flexible with its many characters accepts what people and programs write. A weak model fills an answer with them:
+  /// `rlx generate --json-schema` and Python's json_schema= allow one character.
   JsonWhitespace whitespace = JsonWhitespace::Flexible;
   std::uint32_t max_whitespace = 64;
   /// Objects have only the members that the schema names, and arrays only the items of prefixItems, where the schema

@@ -167,6 +167,11 @@ ExprId JsonExpressions::literal(const SchemaValue& value) {
     if (!parts.empty()) parts.push_back(comma_);
     parts.insert(parts.end(), {quoted(key), colon_, literal(*e)});
   }
+  if (value.is_number()) {  // in plain digits, and as the schema spells it
+    const std::string plain = canonical_number(value);
+    if (plain == value.text) return rules_.bytes(plain);
+    return rules_.choice({rules_.bytes(plain), rules_.bytes(value.text)});
+  }
   if (value.kind != JsonKind::Array && value.kind != JsonKind::Object) return rules_.bytes(canonical_json(value));
   const bool empty = parts.empty();
   return bracketed(value.kind == JsonKind::Array ? "[]" : "{}", empty ? rules_.never() : rules_.sequence(parts), empty);

@@ -171,10 +171,14 @@ std::optional<Decimal> Decimal::parse(std::string_view text) {
   if (d.negative) text.remove_prefix(1);
   const std::size_t e = text.find_first_of("eE");
   const std::string_view number = text.substr(0, e);
+  if (number.find_first_of("123456789") == std::string_view::npos) return Decimal{};
   long exponent = 0;
   if (e != std::string_view::npos) {
-    if (text.size() - e > 6) return std::nullopt;
-    exponent = std::stol(std::string(text.substr(e + 1)));
+    std::string_view digits = text.substr(e + 1);
+    const bool below = digits.starts_with('-');
+    digits.remove_prefix(std::min(digits.find_first_not_of("+-0"), digits.size()));
+    if (digits.size() > 5) return std::nullopt;
+    if (!digits.empty()) exponent = std::stol(std::string(digits)) * (below ? -1 : 1);
   }
   const std::size_t point = std::min(number.find('.'), number.size());
   std::string all(number.substr(0, point));

@@ -213,6 +213,85 @@ TEST_CASE("json schema: references, alternatives and what holds together") {
               {"{}"});
 }
 
+TEST_CASE("json schema: numbers of any size and spelling") {
+  check_texts(R"({"const":18446744073709551615})", {"18446744073709551615"}, {"18446744073709551616", "1.8e19"});
+  check_texts(R"({"enum":[9223372036854775809]})", {"9223372036854775809"}, {"9223372036854775808"});
+  check_texts(R"({"type":"integer","minimum":0,"maximum":18446744073709551615})", {"18446744073709551615"},
+              {"18446744073709551616", "18446744073709551999"});
+  check_texts(R"({"type":"integer","minimum":9223372036854775809})", {"9223372036854775809"}, {"9223372036854775808"});
+  check_texts(R"({"const":123456789012345678901234567890})", {"123456789012345678901234567890"},
+              {"1.2345678901234568e+29", "123456789012345678901234567891"});
+  check_texts(R"({"enum":[1e2,2.50,-0.0,1E-3]})", {"100", "1e2", "2.5", "2.50", "0", "-0.0", "0.001", "1E-3"},
+              {"1e3", "-1", "2.500"});
+  check_texts(R"({"const":1e400})", {"1e400"}, {"1e401", "10e399"});
+  check_texts(R"({"const":-12.5e999})", {"-12.5e999", "-125e998"}, {"12.5e999", "-1e999"});
+  check_texts(R"({"const":0e99999})", {"0", "0e99999"}, {"1"});
+  check_texts(R"({"allOf":[{"enum":[1,2.0,[1.0]]},{"enum":[1.0,2,[1]]}]})", {"1", "1.0", "2", "[1]"}, {"3"});
+  check_texts(R"({"enum":[1.0,1.5],"type":"integer"})", {"1"}, {"1.5"});
+  check_texts(R"({"allOf":[{"const":{"a":1,"b":2}},{"const":{"b":2.0,"a":1}}]})", {R"({"b":2,"a":1})"}, {"{}"});
+  // What is left of the text is the parser's.
+  for (const char* bad : {"{\"const\":01}", "{\"const\":1.}", "{\"const\":.5}", "{\"const\":1e}", "{\"const\":--1}",
+                          "{\"const\":1-2}", "{\"const\":+1}", "{\"const\":1 2}", "{\"const\":tru1}"})
+    CHECK(contains(schema_error(bad), "not valid JSON"));
+  CHECK(contains(schema_error(R"({"minimum":1e400000})"), "s.json#/minimum: the limit has more than 400 digits"));
+  CHECK(schema_error(R"({"title":"\"3\\","const":"1e5"})").empty());
+}
+
+TEST_CASE("json schema: negation, conditions, patterns of names, counts") {
+  check_texts(R"({"type":"string","not":{"enum":["a","b"]}})", {R"("c")", R"("ab")", R"("")"},
+              {R"("a")", R"("b")", "1"});
+  check_texts(R"({"not":{"type":"string"}})", {"1", "null", "[\"a\"]"}, {R"("a")"});
+  check_texts(R"({"not":{"const":[1,{"a":null}]}})",
+              {"[]", "[1]", "[1,{}]", "[1,{\"a\":1}]", "[1,{\"a\":null},1]", "1"}, {"[1,{\"a\":null}]"});
+  check_texts(R"({"type":"integer","not":{"multipleOf":2},"minimum":3,"maximum":8})", {"3", "5", "7"}, {"4", "9", "1"});
+  check_texts(R"({"type":"string","not":{"format":"date"}})", {R"("2024-02-30")", R"("")"}, {R"("2024-02-29")"});
+  check_texts(R"({"type":"object","properties":{"kind":{"enum":["a","b"]},"x":{"type":"integer"}},"required":["kind"],
+                  "additionalProperties":false,"if":{"properties":{"kind":{"const":"a"}}},"then":{"required":["x"]},
+                  "else":{"properties":{"x":false}}})",
+              {R"({"kind":"a","x":1})", R"({"kind":"b"})"}, {R"({"kind":"a"})", R"({"kind":"b","x":1})", "{}"});
+  check_texts(R"({"type":"object","patternProperties":{"^n_":{"type":"integer"},"_s$":{"type":"string"}},
+                  "additionalProperties":false})",
+              {R"({"n_1":1,"a_s":"x"})", "{}"}, {R"({"n_1":"x"})", R"({"n_s":1})", R"({"other":1})"});
+  check_texts(R"({"type":"object","propertyNames":{"pattern":"^[a-z]{1,3}$"},"additionalProperties":{"type":"null"}})",
+              {R"({"ab":null,"abc":null})"}, {R"({"abcd":null})", R"({"A":null})", R"({"":null})"});
+  check_texts(R"({"type":"object","properties":{"a":{},"b":{},"c":{}},"additionalProperties":false,"minProperties":2,
+                  "maxProperties":2})",
+              {R"({"a":1,"b":2})", R"({"b":1,"c":2})"}, {R"({"a":1})", R"({"a":1,"b":2,"c":3})", "{}"});
+  check_texts(R"({"type":"object","maxProperties":1,"additionalProperties":{"type":"null"}})", {"{}", R"({"x":null})"},
+              {R"({"x":null,"y":null})"});
+  check_texts(R"({"type":"array","items":{"enum":[1,2,3]},"uniqueItems":true,"minItems":1,"maxItems":2})",
+              {"[1]", "[3,1]"}, {"[]", "[1,1]", "[1,2,3]"});
+  check_texts(R"({"type":"number","multipleOf":0.01})", {"1", "1.25", "-0.10", "3.000"}, {"1.255", "0.001", "1e2"});
+  check_texts(R"({"type":"integer","multipleOf":7})", {"0", "-7", "700"}, {"8", "1"});
+  check_texts(R"({"type":"string","nullable":true})", {"null", R"("")"}, {"1"});
+  check_texts(R"({"type":"array","items":[{"type":"null"}],"additionalItems":false})", {"[]", "[null]"},
+              {"[1]", "[null,1]"});
+  check_texts(R"({"type":"string","pattern":"^(ab)*$","maxLength":5})", {R"("")", R"("abab")"},
+              {R"("ababab")", R"("a")"});
+  check_texts(R"({"allOf":[{"pattern":"a"},{"pattern":"b$"}]})", {R"("ab")", R"("xab")"}, {R"("a")", R"("ba")"});
+  check_texts(R"({"type":"object","dependentRequired":{"a":["b"]},"properties":{"a":{},"b":{}},
+                  "additionalProperties":false})",
+              {"{}", R"({"b":1})", R"({"a":1,"b":1})"}, {R"({"a":1})"});
+  check_texts(R"({"$ref":"#item","$defs":{"x":{"$anchor":"item","type":"null"}}})", {"null"}, {"1"});
+  check_texts(R"({"$id":"http://x/y.json","$ref":"z.json#/$defs/q","$defs":{"z":{"$id":"http://x/z.json",
+                  "$defs":{"q":{"$ref":"#n"},"n":{"$anchor":"n","type":"boolean"}}}}})",
+              {"true"}, {"1"});
+  check_texts(R"({"definitions":{"x":{"$id":"#item","type":"null"}},"$ref":"#item"})", {"null"}, {"1"});
+  const JsonSchemaOptions closed{JsonWhitespace::None, 0, true};
+  check_texts(R"({"type":"object","allOf":[{"properties":{"a":{}}},{"properties":{"b":{}}}]})", {R"({"a":1,"b":2})"},
+              {R"({"a":1,"b":2,"c":3})"}, closed);
+  check_texts(R"({"type":"object","properties":{"a":{}},"patternProperties":{"^x":{}}})", {R"({"a":1,"xy":2})"},
+              {R"({"b":1})"}, closed);
+}
+
+TEST_CASE("json schema: the negation of every format can be told") {
+  for (const std::string& name : schema_format_names()) {
+    CAPTURE(name);
+    const Grammar g = json_schema_grammar(concat_text(R"({"type":"string","not":{"format":")", name, "\"}}"), kCompact);
+    CHECK(g.matches(R"("no such thing!")"));
+  }
+}
+
 TEST_CASE("json schema: whitespace") {
   const char* schema = R"({"type":"object","properties":{"a":{"type":"array","items":{"type":"integer"}},"b":{}},
                            "required":["a","b"],"additionalProperties":false})";
@@ -301,11 +380,26 @@ TEST_CASE("json schema: what is too large is refused at once, what is only large
 }
 
 TEST_CASE("json schema: what cannot become a grammar is said, with its place") {
-  CHECK(contains(schema_error(R"({"properties":{"a/b":{"not":{}}}})"), "s.json#/properties/a~1b/not: the keyword not"));
+  CHECK(contains(schema_error(R"({"properties":{"a/b":{"contains":{}}}})"),
+                 "s.json#/properties/a~1b/contains: the keyword contains"));
   CHECK(contains(schema_error(R"({"items":{"uniqueItems":true}})"), "s.json#/items/uniqueItems"));
-  for (const char* keyword : {"if", "patternProperties", "propertyNames", "dependentRequired", "contains", "multipleOf",
-                              "maxProperties", "unevaluatedItems", "additionalItems", "nullable", "$dynamicRef"})
-    CHECK(contains(schema_error(std::string("{\"") + keyword + "\":3}"), concat_text("s.json#/", keyword)));
+  for (const char* keyword :
+       {"not", "patternProperties", "propertyNames", "dependentRequired", "contains", "multipleOf", "maxProperties",
+        "unevaluatedItems", "additionalItems", "nullable", "$dynamicRef", "then", "uniqueItems"})
+    CHECK(contains(schema_error(std::string("{\"") + keyword + "\":\"x\"}"), concat_text("s.json#/", keyword)));
+  CHECK(contains(schema_error(R"({"if":3,"then":{}})"), "s.json#/if: a schema must be an object"));
+  CHECK(contains(schema_error(R"({"multipleOf":0})"), "s.json#/multipleOf: must be a number > 0"));
+  CHECK(contains(schema_error(R"({"multipleOf":1234567})"), "s.json#/multipleOf: this condition"));
+  CHECK(contains(schema_error(R"({"nullable":true})"), "nullable without type has no meaning"));
+  CHECK(contains(schema_error(R"({"then":{}})"), "then without if has no meaning"));
+  CHECK(contains(schema_error(R"({"items":[],"prefixItems":[{}]})"), "items is a list beside prefixItems"));
+  for (const char* inner : {R"("patternProperties":{"a":false})", R"("propertyNames":{"maxLength":1})",
+                            R"("items":{"type":"null"})", R"("additionalProperties":false)", R"("uniqueItems":true)"})
+    CHECK(contains(schema_error(concat_text("{\"not\":{", inner, "}}")), "under not or if cannot become a grammar"));
+  CHECK(contains(schema_error(R"({"not":{"$ref":"#"}})"), "refers to itself"));
+  CHECK(contains(schema_error(R"({"not":{"not":{"$ref":"#"}}})"), "refers to itself"));
+  CHECK(contains(schema_error(R"({"not":{}})"), "no value fits"));
+  CHECK(contains(schema_error(R"({"unevaluatedProperties":false,"not":{"properties":{"a":{}}}})"), "unevaluated"));
   CHECK(contains(schema_error(R"({"maxlength":3})"), "did you mean 'maxLength'"));
   CHECK(contains(schema_error(R"({"type":"strng"})"), "did you mean 'string'"));
   CHECK(contains(schema_error(R"({"type":"string","format":"uid"})"), "did you mean 'uuid'"));
@@ -314,8 +408,8 @@ TEST_CASE("json schema: what cannot become a grammar is said, with its place") {
     CHECK(contains(schema_error(with_pattern(pattern)), "s.json#/pattern"));
   for (const char* pattern : {"(a", "a)", "[a", "*a", "a**", "[b-a]", R"(\\q)", "a{3,2}"})
     CHECK(contains(schema_error(with_pattern(pattern)), "bad file"));
-  CHECK(contains(schema_error(R"({"type":"string","pattern":"^(ab)*$","maxLength":5})"), "minLength and maxLength"));
-  CHECK(contains(schema_error(R"({"allOf":[{"pattern":"a"},{"pattern":"b"}]})"), "several patterns"));
+  CHECK(contains(schema_error(R"({"type":"string","pattern":"^(ab)*$","maxLength":30000})"), "too many states"));
+  CHECK(contains(schema_error(R"({"allOf":[{"pattern":"a[ab]{30}$"},{"pattern":"b"}]})"), "too many states"));
   CHECK(contains(schema_error(R"({"$ref":"#/$defs/x"})"), "refers to a schema that does not exist"));
   CHECK(contains(schema_error(R"({"$ref":"http://x/y"})"), "refers to another document"));
   CHECK(contains(schema_error(R"({"$ref":"#"})"), "refers to itself"));
@@ -331,7 +425,10 @@ TEST_CASE("json schema: what cannot become a grammar is said, with its place") {
   CHECK(contains(schema_error(R"({"items":3})"), "a schema must be an object, true or false"));
   CHECK(contains(schema_error(R"({"type":"object","type":"array"})"), "occurs twice"));
   CHECK(contains(schema_error("{\"a\""), "not valid JSON"));
-  CHECK(contains(schema_error(R"({"properties":{"a":{}},"minProperties":2})"), "minProperties"));
+  CHECK(contains(schema_error(R"({"properties":{"a":false},"additionalProperties":false,"minProperties":1})"),
+                 "no value fits"));
+  CHECK(contains(schema_error(R"({"$ref":"#here","$defs":{"a":{"$anchor":"her"}}})"), "did you mean 'her'"));
+  CHECK(contains(schema_error(R"({"$defs":{"a":{"$anchor":"x"},"b":{"$anchor":"x"}}})"), "'x' occurs twice"));
   std::string wide = "{\"allOf\":[";
   for (int i = 0; i < 12; ++i) wide += std::string(i > 0 ? "," : "") + R"({"anyOf":[{"minimum":1},{"minimum":2}]})";
   CHECK(contains(schema_error(wide + "]}"), "more than 1000 combinations"));
