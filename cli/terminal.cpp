@@ -12,6 +12,7 @@
 #include "rlx/base/sigbus_guard.h"
 #include "rlx/base/utf8.h"
 #include "rlx/error.h"
+#include "rlx/formats/foreign_file.h"
 #include "rlx/formats/gzip.h"
 
 namespace rlx::cli {
@@ -37,7 +38,11 @@ std::string read_text(const std::string& path) {
     throw Error(ErrorCode::BadFile,
                 concat_text("cannot read ", standard ? "the standard input" : concat_text("'", path, "'"), ": ",
                             std::strerror(reason)));
-  return is_gzip(out) ? gunzip(out, standard ? "the standard input" : path) : out;
+  const std::string name = standard ? "the standard input" : concat_text("'", path, "'");
+  if (is_gzip(out)) out = gunzip(out, standard ? "the standard input" : path);
+  if (const auto foreign = foreign_file(std::string_view(out).substr(0, 256)); foreign && foreign->is_no_text)
+    throw Error(ErrorCode::BadFile, concat_text(name, " is ", foreign->what), std::string(foreign->hint));
+  return std::string(without_bom(out));
 }
 
 std::vector<std::string> split_lines(std::string_view text) {

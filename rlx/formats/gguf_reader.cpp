@@ -7,6 +7,7 @@
 
 #include "rlx/base/utf8.h"
 #include "rlx/error.h"
+#include "rlx/formats/foreign_file.h"
 
 namespace rlx {
 namespace {
@@ -150,6 +151,10 @@ void GgufReader::take_value(GgufKind kind, GgufValue& value, int depth) {
 void GgufReader::read_version() {
   const std::string_view magic(reinterpret_cast<const char*>(bytes_.data()), std::min<std::size_t>(bytes_.size(), 4));
   if (magic != "GGUF") {
+    const std::string_view start(reinterpret_cast<const char*>(bytes_.data()),
+                                 std::min<std::size_t>(bytes_.size(), 256));
+    if (const auto foreign = foreign_file(start))
+      fail(concat_text("this is ", foreign->what), std::string(foreign->hint));
     const bool older = magic == "tjgg" || magic == "fmgg" || magic == "lmgg" || magic == "algg";
     fail(older ? "the file has one of the older GGML formats, not GGUF" : "the file does not begin with \"GGUF\"",
          older              ? "convert the model again with a current converter"

@@ -7,8 +7,10 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 
 #include "rlx/error.h"
+#include "rlx/formats/foreign_file.h"
 #include "rlx/formats/mapped_file.h"
 #include "rlx/tensor/out_of_memory.h"
 
@@ -32,11 +34,17 @@ class JsonErrorFinder {
     return {at_, expected_};
   }
 
-  // The end offsets of integers beyond 64 bits, which JSON allows, if the text has no other error; none otherwise.
-  std::vector<std::size_t> large_integers() {
+  // An integer beyond 64 bits, which JSON allows.
+  struct LargeInteger {
+    std::size_t end = 0;      // its end in the text
+    std::size_t ordinal = 0;  // numbers before it
+    std::string digits{};
+  };
+  // Those of a text that has no other error; none otherwise.
+  std::vector<LargeInteger> large_integers() {
     if (!skip_value(0)) return {};
     skip_space();
-    return at_ == text_.size() ? std::move(large_) : std::vector<std::size_t>();
+    return at_ == text_.size() ? std::move(large_) : std::vector<LargeInteger>();
   }
 
  private:
@@ -88,6 +96,7 @@ class JsonErrorFinder {
     const std::size_t start = at_;
     if (!skip_digits_of_number()) return false;
     const std::string number(text_.substr(start, at_ - start));
+    const std::size_t ordinal = num_numbers_++;
     errno = 0;
     if (number.find_first_of(".eE") != std::string::npos) {
       if (std::isfinite(std::strtod(number.c_str(), nullptr))) return true;
@@ -98,7 +107,7 @@ class JsonErrorFinder {
         (void)std::strtoull(number.c_str(), nullptr, 10);
       if (errno != ERANGE) return true;
       if (std::isfinite(std::strtod(number.c_str(), nullptr))) {
-        large_.push_back(at_);
+        large_.push_back({at_, ordinal, number});
         return true;
       }
     }
@@ -167,10 +176,14 @@ class JsonErrorFinder {
   std::string_view text_;
   std::size_t at_ = 0;
   std::string expected_;
-  std::vector<std::size_t> large_;
+  std::size_t num_numbers_ = 0;
+  std::vector<LargeInteger> large_;
 };
 
 [[noreturn]] void throw_bad_json(std::string_view text, const std::string& source, std::string_view reason) {
+  if (const auto foreign = foreign_file(text.substr(0, 256)))
+    throw Error(ErrorCode::BadFile, concat_text(source, ": not JSON: this is ", foreign->what),
+                std::string(foreign->hint));
   auto [at, expected] = JsonErrorFinder(text).find();
   if (expected.empty()) {
     // This scan found no error: bad UTF-8, an oversized number, ...; simdjson's own message says which.
@@ -203,7 +216,7 @@ struct JsonValue::Access {
     std::memcpy(static_cast<void*>(&element), &words, sizeof words);
     return element;
   }
-  static JsonValue value(simdjson::dom::element element, const std::string* source) {
+  static JsonValue value(simdjson::dom::element element, const JsonValue::Source* source) {
     Words words;
     std::memcpy(&words, static_cast<const void*>(&element), sizeof words);
     JsonValue v;
@@ -214,11 +227,33 @@ struct JsonValue::Access {
   }
 };
 
+struct JsonValue::Source {
+  std::string name;
+  std::map<std::size_t, std::string> large_integers;  // digits, by place on the tape
+};
+
 struct JsonDocument::Impl {
-  std::string source;
+  JsonValue::Source source;
   simdjson::dom::parser parser;
   simdjson::dom::element root;
 };
+
+namespace {
+
+// The places of the numbers with these ordinals on simdjson's tape. Values take one word, numbers and their kinds two.
+template <class F>
+void find_numbers(const simdjson::dom::document& document, const F& number_at) {
+  const std::uint64_t* tape = document.tape.get();
+  const std::uint64_t end = tape[0] & 0x00FF'FFFF'FFFF'FFFF;
+  for (std::uint64_t i = 1, ordinal = 0; i < end; ++i) {
+    const char kind = static_cast<char>(tape[i] >> 56);
+    if (kind != 'l' && kind != 'u' && kind != 'd') continue;
+    number_at(ordinal++, i);
+    ++i;
+  }
+}
+
+}  // namespace
 
 std::string_view json_kind_name(JsonKind kind) {
   switch (kind) {
@@ -249,7 +284,18 @@ JsonKind JsonValue::kind() const {
 
 void JsonValue::fail(std::string_view what, std::string_view expected) const {
   throw Error(ErrorCode::BadFile,
-              concat_text(*source_, ": \"", what, "\" must be ", expected, ", got ", json_kind_name(kind())));
+              concat_text(source_->name, ": \"", what, "\" must be ", expected, ", got ", json_kind_name(kind())));
+}
+
+std::optional<std::string> JsonValue::large_integer() const {
+  std::uint64_t unsigned_value = 0;
+  const simdjson::dom::element element = Access::element(*this);
+  if (element.type() == simdjson::dom::element_type::UINT64 &&
+      element.get_uint64().get(unsigned_value) == simdjson::SUCCESS)
+    return std::to_string(unsigned_value);
+  const auto found = source_->large_integers.find(index_);
+  if (found == source_->large_integers.end()) return std::nullopt;
+  return found->second;
 }
 
 bool JsonValue::as_bool(std::string_view what) const {
@@ -262,7 +308,8 @@ std::int64_t JsonValue::as_int(std::string_view what) const {
   std::int64_t v = 0;
   if (Access::element(*this).get_int64().get(v) == simdjson::SUCCESS) return v;
   if (kind() == JsonKind::Integer) {
-    throw Error(ErrorCode::BadFile, concat_text(*source_, ": \"", what, "\" is larger than a 64-bit signed integer"));
+    throw Error(ErrorCode::BadFile,
+                concat_text(source_->name, ": \"", what, "\" is larger than a 64-bit signed integer"));
   }
   fail(what, "an integer");
 }
@@ -313,8 +360,8 @@ void JsonValue::read_strings(std::string_view what, std::span<std::string_view> 
     ++count;
   }
   if (count != out.size()) {
-    throw Error(ErrorCode::BadFile,
-                concat_text(*source_, ": \"", what, "\" must be ", out.size(), " strings, got ", count, " values"));
+    throw Error(ErrorCode::BadFile, concat_text(source_->name, ": \"", what, "\" must be ", out.size(),
+                                                " strings, got ", count, " values"));
   }
 }
 
@@ -346,10 +393,11 @@ JsonValue JsonValue::at(std::string_view key) const {
       if (names.size() == 200) break;  // the names of a vocabulary make no useful hints
       names.emplace_back(name);
     }
-    throw Error(ErrorCode::BadFile, concat_text(*source_, ": missing key \"", key, "\""), did_you_mean(key, names));
+    throw Error(ErrorCode::BadFile, concat_text(source_->name, ": missing key \"", key, "\""),
+                did_you_mean(key, names));
   }
-  throw Error(ErrorCode::BadFile,
-              concat_text(*source_, ": expected an object with the key \"", key, "\", got ", json_kind_name(kind())));
+  throw Error(ErrorCode::BadFile, concat_text(source_->name, ": expected an object with the key \"", key, "\", got ",
+                                              json_kind_name(kind())));
 }
 
 bool JsonValue::get_bool(std::string_view key, bool fallback) const {
@@ -385,7 +433,11 @@ JsonDocument JsonDocument::parse(std::string_view text, std::string source) try 
 
 JsonDocument JsonDocument::parse(std::string_view text, std::string source, std::size_t readable) {
   auto impl = std::make_unique<Impl>();
-  impl->source = std::move(source);
+  impl->source.name = std::move(source);
+  if (const std::string_view rest = without_bom(text); rest.size() < text.size()) {
+    readable -= std::min(readable, text.size() - rest.size());
+    text = rest;
+  }
   // The parser reads past the end of its input, so simdjson copies the text into a padded buffer when there is no room
   // after it. It copies with memcpy, which must not get the null pointer of an empty text.
   const char* data = text.empty() ? "" : text.data();
@@ -393,21 +445,28 @@ JsonDocument JsonDocument::parse(std::string_view text, std::string source, std:
   simdjson::error_code code = impl->parser.parse(data, text.size(), copy).get(impl->root);
   // Integers beyond 64 bits (10^30 means "no limit" in many models' files) are read as F64, as other parsers do.
   if (code != simdjson::SUCCESS && code != simdjson::MEMALLOC) {
-    if (const std::vector<std::size_t> ends = JsonErrorFinder(text).large_integers(); !ends.empty()) {
+    if (const auto ends = JsonErrorFinder(text).large_integers(); !ends.empty()) {
       std::string with_fractions;
       std::size_t from = 0;
-      for (const std::size_t end : ends) {
-        with_fractions.append(text.substr(from, end - from)).append(".0");
-        from = end;
+      for (const JsonErrorFinder::LargeInteger& large : ends) {
+        with_fractions.append(text.substr(from, large.end - from)).append(".0");
+        from = large.end;
       }
       with_fractions.append(text.substr(from));
       code = impl->parser.parse(with_fractions).get(impl->root);
+      auto next = ends.begin();
+      if (code == simdjson::SUCCESS)
+        find_numbers(impl->parser.doc, [&](std::size_t ordinal, std::size_t place) {
+          if (next == ends.end() || next->ordinal != ordinal) return;
+          impl->source.large_integers.emplace(place, next->digits);
+          ++next;
+        });
     }
   }
   if (code == simdjson::MEMALLOC)
     throw Error(ErrorCode::OutOfMemory,
-                concat_text(impl->source, ": not enough memory to parse ", text.size(), " bytes of JSON"));
-  if (code != simdjson::SUCCESS) throw_bad_json(text, impl->source, simdjson::error_message(code));
+                concat_text(impl->source.name, ": not enough memory to parse ", text.size(), " bytes of JSON"));
+  if (code != simdjson::SUCCESS) throw_bad_json(text, impl->source.name, simdjson::error_message(code));
   return JsonDocument(std::move(impl));
 }
 
@@ -426,6 +485,6 @@ JsonValue JsonDocument::root_object() const {
 
 JsonValue JsonDocument::root() const { return JsonValue::Access::value(impl().root, &impl().source); }
 
-const std::string& JsonDocument::source() const { return impl().source; }
+const std::string& JsonDocument::source() const { return impl().source.name; }
 
 }  // namespace rlx

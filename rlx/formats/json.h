@@ -34,6 +34,8 @@ class JsonValue {
   bool as_bool(std::string_view what) const;
   std::int64_t as_int(std::string_view what) const;
   double as_number(std::string_view what) const;  // accepts integers
+  /// The digits of an integer outside of 64 signed bits, which as_number rounds; nothing for other values.
+  std::optional<std::string> large_integer() const;
   std::string_view as_string(std::string_view what) const;
 
   /// Members of an object in file order, duplicates included. BadFile for a value of another kind.
@@ -65,9 +67,10 @@ class JsonValue {
  private:
   friend class JsonDocument;
   struct Access;
+  struct Source;  // of the document: its name for errors, and its large integers
   JsonValue() = default;
   [[noreturn]] void fail(std::string_view what, std::string_view expected) const;
-  const std::string* source_ = nullptr;  // the document's name, for errors
+  const Source* source_ = nullptr;
   const void* tape_ = nullptr;
   std::size_t index_ = 0;
 };

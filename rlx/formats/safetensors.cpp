@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "rlx/error.h"
+#include "rlx/formats/foreign_file.h"
 #include "rlx/formats/json.h"
 #include "rlx/formats/missing_tensor.h"
 #include "rlx/ir/serial/fingerprint.h"
@@ -87,6 +88,10 @@ void SafetensorsFile::parse() {
   std::uint64_t header_size = 0;
   std::memcpy(&header_size, bytes_.data(), 8);
   if (header_size > kMaxHeaderBytes) {
+    const std::string_view start(reinterpret_cast<const char*>(bytes_.data()),
+                                 std::min<std::size_t>(bytes_.size(), 256));
+    if (const auto foreign = foreign_file(start))
+      fail(concat_text("this is ", foreign->what), std::string(foreign->hint));
     fail(
         concat_text("bytes 0 to 7 say that the header has ", header_size, " bytes, expected at most ", kMaxHeaderBytes),
         "this is not a safetensors file");

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "rlx/error.h"
+#include "rlx/formats/foreign_file.h"
 #include "rlx/generation/grammar/automaton.h"
 #include "rlx/generation/grammar/gbnf.h"
 #include "rlx/generation/grammar/grammar_masks.h"
@@ -19,7 +20,7 @@ constexpr std::uint64_t kByteBudget = 100'000;
 }  // namespace
 
 Grammar Grammar::from_gbnf(std::string_view text, std::string_view source, std::string_view root) {
-  return from_rules(parse_gbnf(text, source, root));
+  return from_rules(parse_gbnf(without_bom(text), source, root));
 }
 
 Grammar Grammar::from_rules(const GrammarRules& rules) {

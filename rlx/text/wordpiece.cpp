@@ -6,6 +6,7 @@
 
 #include "rlx/base/utf8.h"
 #include "rlx/error.h"
+#include "rlx/formats/foreign_file.h"
 #include "rlx/tensor/out_of_memory.h"
 #include "rlx/text/tokenizer/json_parts.h"
 #include "rlx/text/tokenizer/pipeline.h"
@@ -102,7 +103,7 @@ WordPieceTokenizer WordPieceTokenizer::from_vocab(std::string text, const std::s
   Vocabulary& vocabulary = *parts.vocabulary;
   vocabulary.reserve(static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')) + 1, text.size());
   TokenId id = 0;
-  for (std::size_t at = 0; at < text.size(); ++id) {
+  for (std::size_t at = text.size() - without_bom(text).size(); at < text.size(); ++id) {
     const std::size_t end = std::min(text.find('\n', at), text.size());
     std::string_view line = std::string_view(text).substr(at, end - at);
     if (!line.empty() && line.back() == '\r') line.remove_suffix(1);

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <functional>
+
 #include "tests/support/error_text.h"
 
 namespace rlx {
@@ -83,6 +85,24 @@ TEST_CASE("json: whole numbers beyond 64 bits are read as numbers") {
 
 TEST_CASE("json: an empty text without a pointer is a fault of the text") {
   CHECK_THROWS_AS((void)JsonDocument::parse(std::string_view(), "nothing.json"), Error);
+}
+
+TEST_CASE("json: integers beyond 64 bits keep their digits") {
+  const auto document = JsonDocument::parse(
+      R"([1, -9223372036854775808, 9223372036854775808, 18446744073709551615, {"a": 18446744073709551616, "b": 1e20},
+          -123456789012345678901234567890, 100000000000000000000.0, "99999999999999999999", 7])",
+      "t");
+  std::vector<std::string> digits;
+  const std::function<void(const JsonValue&)> read = [&](const JsonValue& v) {
+    if (v.is_object())
+      for (const auto& [key, e] : v.members("t")) read(e);
+    else
+      digits.push_back(v.large_integer().value_or("-"));
+  };
+  for (const JsonValue& v : document.root().elements("t")) read(v);
+  CHECK(digits == std::vector<std::string>{"-", "-", "9223372036854775808", "18446744073709551615",
+                                           "18446744073709551616", "-", "-123456789012345678901234567890", "-", "-",
+                                           "-"});
 }
 
 }  // namespace rlx
