@@ -41,7 +41,7 @@ LanguageModel load_folder(const std::string& path, const DecoderOptions& options
     (void)add_ends_of(join_path(path, "config.json"), m.end_tokens, m.decoder.config());
   m.special_tokens = special_token_names(path);
   try {
-    m.chat = ChatTemplate::load(path);
+    m.chat = ChatTemplate::load(path, BadTemplates::Defer);
   } catch (const Error& e) {
     if (e.code() != ErrorCode::NotFound) throw;
   }
@@ -53,11 +53,11 @@ LanguageModel load_gguf(const std::string& path, const DecoderOptions& options, 
   LanguageModel m{DecoderModel::load(path, options, session), tokenizer_from_gguf(*file)};
   for (const char* key : {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"})
     add_end(m.end_tokens, file->get_int(key, -1), m.decoder.config());
-  // Older converters store only the end-of-text token and not the end-of-turn token.
-  for (const char* token : {"<|im_end|>", "<|eot_id|>", "<end_of_turn>", "<|end|>", "<|endoftext|>"})
+  for (const char* token : kEndTokenTexts)
     if (const auto id = m.tokenizer->token_to_id(token)) add_end(m.end_tokens, *id, m.decoder.config());
   m.special_tokens = special_token_names(*file);
-  if (!file->get_string("tokenizer.chat_template", "").empty()) m.chat = ChatTemplate::load(*file);
+  m.problems = special_token_problems(*file);
+  if (!file->get_string("tokenizer.chat_template", "").empty()) m.chat = ChatTemplate::load(*file, BadTemplates::Defer);
   return m;
 }
 

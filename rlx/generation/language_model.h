@@ -18,14 +18,16 @@ namespace rlx {
 struct LanguageModel {
   DecoderModel decoder;
   std::shared_ptr<const Tokenizer> tokenizer;
-  std::optional<ChatTemplate> chat{};  // none: the files have no template
-  std::vector<TokenId> end_tokens{};   // tokens that end an answer: end of text, end of turn
-  SpecialTokenNames special_tokens{};  // for a chat template of the caller: ChatTemplate::parse
+  std::optional<ChatTemplate> chat{};   // none: the files have no template
+  std::vector<TokenId> end_tokens{};    // tokens that end an answer: end of text, end of turn
+  SpecialTokenNames special_tokens{};   // for a chat template of the caller: ChatTemplate::parse
+  std::vector<std::string> problems{};  // of the files, where the model works in spite of them
 };
 
 /// Loads the model at `path`. A folder: config.json, *.safetensors, the tokeniser, end tokens from
 /// `generation_config.json` or config.json, and the chat template if present. A GGUF file: the same from its metadata.
-/// Errors: those of DecoderModel::load, load_tokenizer and ChatTemplate.
+/// A template that does not parse is an error when it is rendered. Errors: those of DecoderModel::load and
+/// load_tokenizer.
 LanguageModel load_language_model(const std::string& path, const DecoderOptions& options = {},
                                   const Session& session = Session());
 /// Loads the model at `path` as a draft model for `model`, with `options`, but with the context and sequences of

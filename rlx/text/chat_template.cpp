@@ -7,6 +7,7 @@
 
 #include "rlx/base/utf8.h"
 #include "rlx/error.h"
+#include "rlx/formats/foreign_file.h"
 #include "rlx/formats/gguf.h"
 #include "rlx/formats/mapped_file.h"
 #include "rlx/tensor/out_of_memory.h"
@@ -16,17 +17,28 @@
 namespace rlx {
 
 struct ChatTemplate::Impl {
-  std::vector<std::pair<std::string, std::unique_ptr<jinja::Program>>> programs;  // by name, default first
+  struct Named {
+    std::string name;
+    std::unique_ptr<jinja::Program> program;  // none: `problem` says why
+    std::string source{};                     // of a text that does not parse
+    Diagnostic problem{};
+  };
+  std::vector<Named> programs;  // the default first
   SpecialTokenNames special_tokens;
 
-  const jinja::Program& find(std::string_view name) const {
-    if (name.empty()) return *programs[0].second;
-    for (const auto& [key, program] : programs)
-      if (key == name) return *program;
+  const Named& find(std::string_view name) const {
+    if (name.empty()) return programs[0];
+    for (const Named& p : programs)
+      if (p.name == name) return p;
     std::vector<std::string> names;
-    for (const auto& [key, program] : programs) names.push_back(key);
+    for (const Named& p : programs) names.push_back(p.name);
     throw Error(ErrorCode::NotFound, concat_text("there is no chat template '", name, "'"),
                 concat_text("the templates are ", quoted_names(names)));
+  }
+  const jinja::Program& program(std::string_view name) const {
+    const Named& p = find(name);
+    if (!p.program) throw Error(p.problem);
+    return *p.program;
   }
 };
 
@@ -119,8 +131,16 @@ Value from_json(Heap& heap, const JsonValue& json) {
   switch (json.kind()) {
     case JsonKind::Null: return Value::none();
     case JsonKind::Bool: return Value::boolean(json.as_bool("value"));
-    case JsonKind::Integer: return Value::integer(json.as_int("value"));
-    case JsonKind::Number: return Value::real(json.as_number("value"));
+    case JsonKind::Integer:
+    case JsonKind::Number: {
+      if (const std::optional<std::string> digits = json.large_integer()) {
+        std::optional<BigInteger> big = BigInteger::parse(*digits, 10);
+        if (!big) raise(kLimit, "an integer has more than 4300 digits");
+        return heap.integer(*std::move(big));
+      }
+      return json.kind() == JsonKind::Integer ? Value::integer(json.as_int("value"))
+                                              : Value::real(json.as_number("value"));
+    }
     case JsonKind::String: return heap.string(std::string(json.as_string("value")));
     case JsonKind::Array: {
       std::vector<Value> items;
@@ -144,15 +164,18 @@ SpecialTokenNames special_token_names(const std::string& folder) {
   if (!has_file(path)) return {};
   return special_tokens_of_config(JsonDocument::read(path).root_object());
 }
+namespace {
+constexpr std::pair<const char*, const char*> kGgufNames[] = {
+    {"bos_token", "bos_token_id"},       {"eos_token", "eos_token_id"}, {"unk_token", "unknown_token_id"},
+    {"sep_token", "seperator_token_id"},  // the misspelt key of these files
+    {"pad_token", "padding_token_id"},   {"cls_token", "cls_token_id"}, {"mask_token", "mask_token_id"}};
+}  // namespace
+
 SpecialTokenNames special_token_names(const GgufFile& file) {
-  constexpr std::pair<const char*, const char*> kNames[] = {
-      {"bos_token", "bos_token_id"},       {"eos_token", "eos_token_id"}, {"unk_token", "unknown_token_id"},
-      {"sep_token", "seperator_token_id"},  // the misspelt key of these files
-      {"pad_token", "padding_token_id"},   {"cls_token", "cls_token_id"}, {"mask_token", "mask_token_id"}};
   SpecialTokenNames out;
   if (!file.find_value("tokenizer.ggml.tokens")) return out;
   const std::vector<std::string_view> tokens = file.value("tokenizer.ggml.tokens").strings();
-  for (const auto& [name, key] : kNames) {
+  for (const auto& [name, key] : kGgufNames) {
     const std::int64_t id = file.get_int(concat_text("tokenizer.ggml.", key), -1);
     if (id >= 0 && id < static_cast<std::int64_t>(tokens.size()))
       out.emplace_back(name, tokens[static_cast<std::size_t>(id)]);
@@ -160,12 +183,48 @@ SpecialTokenNames special_token_names(const GgufFile& file) {
   return out;
 }
 
-ChatTemplate ChatTemplate::load(const GgufFile& file) try {
+void ChatTemplate::add_template(Impl& impl, std::string_view name, std::string_view source, const std::string& path,
+                                BadTemplates bad) {
+  Impl::Named added{std::string(name), nullptr};
+  try {
+    added.program = compile_template(source, path);
+  } catch (const Error& e) {
+    if (bad == BadTemplates::Throw) throw;
+    added.problem = e.diagnostic();
+    added.problem.hint =
+        "use another template (--chat-template FILE, rlx.text.ChatTemplate), or give the prompt as plain "
+        "text (--raw)";
+    added.source = source;
+  }
+  impl.programs.insert(name == "default" ? impl.programs.begin() : impl.programs.end(), std::move(added));
+}
+
+std::vector<std::string> special_token_problems(const GgufFile& file) {
+  std::vector<std::string> out;
+  const GgufValue* tokens = file.find_value("tokenizer.ggml.tokens");
+  if (tokens == nullptr) return out;
+  const auto count = static_cast<std::int64_t>(tokens->strings().size());
+  for (const auto& [name, key] : kGgufNames) {
+    const std::string full = concat_text("tokenizer.ggml.", key);
+    const GgufValue* value = file.find_value(full);
+    if (value == nullptr) continue;
+    const std::int64_t id = value->as_int();
+    if (id < 0 || id >= count)
+      out.push_back(concat_text(file.source(), ": ", full, " is ", id, ", but there are ", count,
+                                " tokens: the model is used without this token"));
+  }
+  return out;
+}
+
+ChatTemplate ChatTemplate::load(const GgufFile& file, BadTemplates bad) try {
   const std::string_view text = file.get_string("tokenizer.chat_template", "");
   if (text.empty())
     throw Error(ErrorCode::NotFound, concat_text(file.source(), ": there is no chat template"),
                 "a base model has none; chat models keep it under tokenizer.chat_template");
-  return parse(text, file.source(), special_token_names(file));
+  auto impl = std::make_shared<Impl>();
+  impl->special_tokens = special_token_names(file);
+  add_template(*impl, "default", text, file.source(), bad);
+  return ChatTemplate(std::move(impl));
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("ChatTemplate::load");
 }
@@ -173,14 +232,13 @@ ChatTemplate ChatTemplate::load(const GgufFile& file) try {
 ChatTemplate ChatTemplate::parse(std::string_view source, std::string name, SpecialTokenNames special_tokens) try {
   auto impl = std::make_shared<Impl>();
   impl->special_tokens = std::move(special_tokens);
-  std::unique_ptr<jinja::Program> program = compile_template(source, name);
-  impl->programs.emplace_back("default", std::move(program));
+  add_template(*impl, "default", source, name, BadTemplates::Throw);
   return ChatTemplate(std::move(impl));
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("ChatTemplate::parse");
 }
 
-ChatTemplate ChatTemplate::load(const std::string& folder) try {
+ChatTemplate ChatTemplate::load(const std::string& folder, BadTemplates bad) try {
   const auto file = [&](std::string_view name) { return (fs::path(folder) / name).string(); };
   const auto exists = [&](std::string_view name) {
     std::error_code ignored;
@@ -188,9 +246,7 @@ ChatTemplate ChatTemplate::load(const std::string& folder) try {
   };
   auto impl = std::make_shared<Impl>();
   const auto add = [&](std::string_view name, std::string_view source, const std::string& path) {
-    auto at = impl->programs.end();
-    if (name == "default") at = impl->programs.begin();
-    impl->programs.emplace(at, std::string(name), compile_template(source, path));
+    add_template(*impl, name, source, path, bad);
   };
   const auto add_from_json = [&](const JsonValue& root, const std::string& path) {
     const std::optional<JsonValue> value = root.find("chat_template");
@@ -207,7 +263,7 @@ ChatTemplate ChatTemplate::load(const std::string& folder) try {
     impl->special_tokens = special_tokens_of_config(config->root_object());
   }
   if (exists("chat_template.jinja")) {
-    add("default", read_file(file("chat_template.jinja")), file("chat_template.jinja"));
+    add("default", without_bom(read_file(file("chat_template.jinja"))), file("chat_template.jinja"));
   } else {
     if (config) add_from_json(config->root(), file("tokenizer_config.json"));
     if (impl->programs.empty() && exists("chat_template.json")) {
@@ -275,7 +331,7 @@ std::string ChatTemplate::render(std::span<const ChatMessage> messages, const Ch
                     concat_text("message ", i + 1, " is not valid UTF-8 at byte ", *bad, " of its ",
                                 text == &messages[i].role ? "role" : "content"));
   const jinja::Program& program = pick_program(
-      options, names(), [&](std::string_view n) -> const auto& { return impl().find(n); });
+      options, names(), [&](std::string_view n) -> const auto& { return impl().program(n); });
   return render_program(program, options, impl().special_tokens, [&](jinja::Heap& heap) {
     std::vector<jinja::Value> items;
     for (const ChatMessage& m : messages) {
@@ -296,7 +352,7 @@ std::string ChatTemplate::render(const JsonValue& messages, const ChatTemplateOp
                 concat_text("the messages of a conversation must be an array of objects, got ",
                             json_kind_name(messages.kind())));
   const jinja::Program& program = pick_program(
-      options, names(), [&](std::string_view n) -> const auto& { return impl().find(n); });
+      options, names(), [&](std::string_view n) -> const auto& { return impl().program(n); });
   return render_program(program, options, impl().special_tokens,
                         [&](jinja::Heap& heap) { return jinja::from_json(heap, messages); });
 } catch (const std::bad_alloc&) {
@@ -310,11 +366,14 @@ const ChatTemplate::Impl& ChatTemplate::impl() const {
 
 std::vector<std::string> ChatTemplate::names() const {
   std::vector<std::string> out;
-  for (const auto& [name, program] : impl().programs) out.push_back(name);
+  for (const Impl::Named& p : impl().programs) out.push_back(p.name);
   return out;
 }
 
-std::string_view ChatTemplate::source(std::string_view name) const { return impl().find(name).source; }
+std::string_view ChatTemplate::source(std::string_view name) const {
+  const Impl::Named& p = impl().find(name);
+  return p.program ? std::string_view(p.program->source) : p.source;
+}
 
 std::span<const std::pair<std::string, std::string>> ChatTemplate::special_tokens() const {
   return impl().special_tokens;

@@ -40,6 +40,18 @@ using SpecialTokenNames = std::vector<std::pair<std::string, std::string>>;
 SpecialTokenNames special_token_names(const std::string& folder);
 /// The special tokens that a GGUF file's metadata name.
 SpecialTokenNames special_token_names(const GgufFile& file);
+/// Special tokens of a GGUF file whose ids no token has, a sentence each. Such a file works without them.
+std::vector<std::string> special_token_problems(const GgufFile& file);
+
+/// Texts of tokens that end a turn in common chat formats. Older GGUF files name only the token that ends the text.
+inline constexpr const char* kEndTokenTexts[] = {"<|im_end|>", "<|eot_id|>", "<end_of_turn>", "<|end|>",
+                                                 "<|endoftext|>"};
+
+/// What happens to a template of a file that does not parse.
+enum class BadTemplates : std::uint8_t {
+  Throw,  // loading fails
+  Defer,  // rendering with it fails: a model can be used without its template
+};
 
 /// A parsed chat template, rendered like Python's jinja2 in the sandbox of transformers. Immutable, so any number of
 /// threads may render with one. Templates are untrusted programs: time, memory, output and nesting are bounded.
@@ -50,11 +62,11 @@ class ChatTemplate {
   static ChatTemplate parse(std::string_view source, std::string name, SpecialTokenNames special_tokens = {});
   /// Reads `chat_template.jinja` of a Hugging Face model folder, or "chat_template" (one text, or named texts) of its
   /// `tokenizer_config.json` or `chat_template.json`, and the special tokens of `tokenizer_config.json`. Errors:
-  /// NotFound when the folder holds no template; those of parse.
-  static ChatTemplate load(const std::string& folder);
+  /// NotFound when the folder holds no template; those of parse, with Defer when the template is rendered.
+  static ChatTemplate load(const std::string& folder, BadTemplates bad = BadTemplates::Throw);
   /// Reads the template and the special tokens of a GGUF file. Errors: NotFound where it holds no template; those of
   /// parse.
-  static ChatTemplate load(const GgufFile& file);
+  static ChatTemplate load(const GgufFile& file, BadTemplates bad = BadTemplates::Throw);
 
   /// Renders a conversation. Errors: InvalidArgument with the exception that the template raises (in Python's words,
   /// with line and column) or with the limit that it exceeds.
@@ -72,6 +84,8 @@ class ChatTemplate {
  private:
   struct Impl;
   explicit ChatTemplate(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+  static void add_template(Impl& impl, std::string_view name, std::string_view source, const std::string& path,
+                           BadTemplates bad);
   const Impl& impl() const;  // throws for a template that was moved from
   std::shared_ptr<const Impl> impl_;
 };

@@ -55,6 +55,7 @@ FILTERS = [
     "map(attribute='role')|list", "map(attribute='x.y', default='-')|list", "map('nosuch')|list", "select|list",
     "select('string')|list", "reject('none')|list", "selectattr('n')|list", "selectattr('n', 'gt', 1)|list",
     "rejectattr('content', 'none')|list", "selectattr('role', 'equalto', 'user')|list", "select('odd')|list",
+    "pprint", "striptags", "wordwrap(7)", "wordwrap(4, false)", "xmlattr",
     "tojson", "tojson(indent=2)", "tojson(sort_keys=true)", "tojson(ensure_ascii=true)",
     "tojson(separators=(',', ':'))", "tojson(indent='--')", "string", "int", "int(5)", "int(base=16)", "float",
     "float(1.5)", "abs", "round", "round(1)", "round(1, 'floor')", "round(2, 'ceil')", "default('dflt')",

@@ -48,7 +48,7 @@ std::string_view require_text(const Value& v, std::string_view what);
 // -- operators (operators.cpp) --
 
 Value arithmetic(Heap& heap, Expr::Type op, const Value& a, const Value& b);
-Value negate(const Value& v);
+Value negate(Heap& heap, const Value& v);
 Value positive(const Value& v);
 bool compare(Heap& heap, std::string_view op, const Value& a, const Value& b);
 /// a < b as in sorted(). Errors: TypeError.
@@ -94,6 +94,8 @@ struct NamedFilter {
 };
 /// Filters of sequences, sorted by name.
 const NamedFilter* find_sequence_filter(std::string_view name);
+/// Filters that lay out or clean text (filters_text.cpp).
+const NamedFilter* find_text_filter(std::string_view name);
 
 /// Looks up a filter's attribute path: "address.city", 0. Undefined values become `fallback`.
 class AttributePath {

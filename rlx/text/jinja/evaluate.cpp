@@ -20,7 +20,10 @@ Value Renderer::eval(const Expr& e, Activation& a) {
     }
     case Type::None: return Value::none();
     case Type::Bool: return Value::boolean(e.integer != 0);
-    case Type::Int: return Value::integer(e.integer);
+    case Type::Int:
+      if (e.text.empty()) return Value::integer(e.integer);
+      heap_.step(e.text.size());
+      return heap_.integer(*BigInteger::parse(e.text, 10));
     case Type::Float: return Value::real(e.real);
     case Type::String: return constant(e.constant);
     default: break;
@@ -54,7 +57,7 @@ Value Renderer::eval_operator(const Expr& e, Activation& a) {
     case Type::Or: return truth(left) ? left : eval(*e.parts[1], a);
     case Type::Not: return Value::boolean(!truth(left));
     case Type::Neg:
-    case Type::Pos: at_ = e.at; return e.type == Type::Neg ? negate(left) : positive(left);
+    case Type::Pos: at_ = e.at; return e.type == Type::Neg ? negate(heap_, left) : positive(left);
     default: break;
   }
   const Value right = eval(*e.parts[1], a);

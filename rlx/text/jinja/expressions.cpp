@@ -191,6 +191,7 @@ ExprPtr Parser::primary(bool with_namespace) {
       advance();
       e = make(ExprType::Int, token.at);
       e->integer = token.integer;
+      e->text = token.large;
       return e;
     case TokenKind::Float:
       advance();

@@ -77,11 +77,11 @@ Value plain_method(Renderer& r, const Value& v, Arguments& args) {
   return string_method_of(r, v, method.value, {});
 }
 
-Value do_abs(Renderer&, const Value& v, Arguments& args) {
+Value do_abs(Renderer& r, const Value& v, Arguments& args) {
   const Parameters none(args, "abs", {});
   if (v.is(Kind::Float)) return Value::real(std::fabs(v.as_real()));
-  if (!v.is_integral()) raise(kTypeError, concat_text("bad operand type for abs(): '", type_name(v), "'"));
-  return v.as_int() < 0 ? negate(v) : positive(v);
+  if (!v.is_int()) raise(kTypeError, concat_text("bad operand type for abs(): '", type_name(v), "'"));
+  return compare_numbers(v, Value::integer(0)) < 0 ? negate(r.heap(), v) : positive(v);
 }
 
 Value do_attr(Renderer& r, const Value& v, Arguments& args) {
@@ -129,6 +129,11 @@ double to_number(Heap& heap, const Value& v, bool& good) {
   if (v.is_string()) heap.budget().copy(8 * v.text().size());
   good = true;
   if (v.is_number()) return v.number();
+  if (v.is(Kind::BigInt)) {
+    const double d = v.get<BigIntObject>().value.as_real();
+    if (std::isinf(d)) raise(kOverflowError, "int too large to convert to float");
+    return d;
+  }
   if (v.is(Kind::Undefined)) raise_undefined(v);
   std::optional<double> parsed;
   if (v.is_string()) parsed = parse_float(v.text());
@@ -145,22 +150,27 @@ Value do_float(Renderer& r, const Value& v, Arguments& args) {
   return p[0].missing() ? Value::real(0) : p[0];
 }
 
-Value integer_of(double d) {
-  if (!(std::fabs(d) < 9223372036854775808.0)) raise(kLimit, "an integer does not fit 64 bits");
-  return Value::integer(static_cast<std::int64_t>(d));
+Value integer_of(Heap& heap, double d) {
+  if (std::isnan(d)) raise(kValueError, "cannot convert float NaN to integer");
+  if (std::isinf(d)) raise(kOverflowError, "cannot convert float infinity to integer");
+  return heap.integer(BigInteger::of_real(d));
 }
 
 Value do_int(Renderer& r, const Value& v, Arguments& args) {
   Heap& heap = r.heap();
   const Parameters p(args, "do_int", {"default", "base"});
   if (v.is_integral()) return Value::integer(v.as_int());
+  if (v.is(Kind::BigInt)) return v;
   if (v.is_string()) {
     const std::int64_t base = p.integer(1, 10);
-    bool overflow = false;
     if (base == 0 || (base >= 2 && base <= 36)) {
-      if (const auto i = parse_int(v.text(), static_cast<int>(base), overflow)) {
-        if (overflow) raise(kLimit, "an integer does not fit 64 bits");
-        return Value::integer(*i);
+      std::optional<BigInteger> large;
+      bool overflow = false;
+      heap.budget().copy(16 * v.text().size());
+      if (const auto i = parse_int(v.text(), static_cast<int>(base), overflow, &large)) {
+        if (!overflow) return Value::integer(*i);
+        if (!large) raise(kLimit, "an integer has more than 4300 digits");
+        return heap.integer(*std::move(large));
       }
     }
   } else if (v.is(Kind::Float) && std::isinf(v.as_real())) {
@@ -168,7 +178,7 @@ Value do_int(Renderer& r, const Value& v, Arguments& args) {
   }
   bool good = false;
   const double d = to_number(heap, v, good);
-  if (good && std::isfinite(d)) return integer_of(d);
+  if (good && std::isfinite(d)) return integer_of(heap, d);
   return p[0].missing() ? Value::integer(0) : p[0];
 }
 
@@ -265,18 +275,20 @@ Value do_round(Renderer& r, const Value& v, Arguments& args) {
   if (method != "common" && method != "ceil" && method != "floor")
     raise(kFilterError, "method must be common, ceil or floor");
   if (method == "common") {
+    if (v.is(Kind::BigInt) && (p[0].missing() || p[0].is(Kind::None) || p.integer(0, 0) >= 0)) return v;
+    if (v.is(Kind::BigInt)) raise(kLimit, "a large integer is rounded to whole numbers only");
     if (v.is(Kind::Undefined) || !v.is_number())
       raise(kTypeError, concat_text("type ", type_name(v), " doesn't define __round__ method"));
-    if (p[0].is(Kind::None)) return v.is_integral() ? positive(v) : integer_of(std::nearbyint(v.as_real()));
+    if (p[0].is(Kind::None)) return v.is_integral() ? positive(v) : integer_of(heap, std::nearbyint(v.as_real()));
     const std::int64_t digits = p.integer(0, 0);
     return v.is_integral() ? round_integer(v.as_int(), digits) : Value::real(round_real(v.as_real(), digits));
   }
   const Value scale = arithmetic(heap, Expr::Type::Pow, Value::integer(10), p[0].missing() ? Value::integer(0) : p[0]);
   const Value scaled = arithmetic(heap, Expr::Type::Mul, v, scale);
-  if (!scaled.is_number()) raise(kTypeError, concat_text("must be real number, not ", type_name(scaled)));
-  const Value whole = scaled.is_integral()
-                          ? scaled
-                          : integer_of(method == "ceil" ? std::ceil(scaled.as_real()) : std::floor(scaled.as_real()));
+  if (!scaled.is_any_number()) raise(kTypeError, concat_text("must be real number, not ", type_name(scaled)));
+  const Value whole =
+      scaled.is_int() ? scaled
+                      : integer_of(heap, method == "ceil" ? std::ceil(scaled.as_real()) : std::floor(scaled.as_real()));
   return arithmetic(heap, Expr::Type::Div, whole, scale);
 }
 
@@ -427,7 +439,7 @@ Value do_filesizeformat(Renderer& r, const Value& v, Arguments& args) {
   const bool binary = p.flag(0);
   const double base = binary ? 1024 : 1000;
   if (bytes == 1) return heap.string("1 Byte");
-  if (bytes < base) return heap.string(concat_text(integer_of(bytes).as_int(), " Bytes"));
+  if (bytes < base) return heap.string(concat_text(static_cast<std::int64_t>(bytes), " Bytes"));
   const std::string_view prefixes = "kMGTPEZY";
   double unit = base;
   for (std::size_t i = 0; i < prefixes.size(); ++i) {
@@ -474,6 +486,7 @@ constexpr NamedFilter kValueFilters[] = {
 const NamedFilter* find_filter(std::string_view name) {
   for (const NamedFilter& f : kValueFilters)
     if (f.name == name) return &f;
+  if (const NamedFilter* f = find_text_filter(name)) return f;
   return find_sequence_filter(name);
 }
 
@@ -482,7 +495,7 @@ const NamedFilter* find_filter(std::string_view name) {
 bool is_filter(std::string_view name) { return find_filter(name) != nullptr; }
 
 bool is_unsupported_filter(std::string_view name) {
-  constexpr std::string_view kNames[] = {"pprint", "random", "striptags", "urlize", "wordwrap", "xmlattr"};
+  constexpr std::string_view kNames[] = {"random", "urlize"};
   return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
 }
 

@@ -175,6 +175,16 @@ std::string integer_digits(std::uint64_t v, char type) {
   return out;
 }
 
+// Digits of |v|, beyond 64 bits.
+std::string large_digits(const Value& v, char type) {
+  const BigInteger& big = v.get<BigIntObject>().value;
+  std::string out = big.text(type == 'b' ? 2 : type == 'o' ? 8 : type == 'x' || type == 'X' ? 16 : 10);
+  if (big.negative()) out.erase(0, 1);
+  if (type == 'X')
+    for (char& c : out) c = c >= 'a' ? static_cast<char>(c - 'a' + 'A') : c;
+  return out;
+}
+
 std::uint64_t magnitude(std::int64_t v) {
   return v < 0 ? ~static_cast<std::uint64_t>(v) + 1 : static_cast<std::uint64_t>(v);
 }
@@ -194,22 +204,28 @@ std::string format_real(const Spec& given, double v, const Value& value) {
 }
 
 std::string format_integer(const Spec& spec, const Value& value) {
-  const std::int64_t v = value.as_int();
-  if (spec.type != 0 && std::string_view("eEfFgG%").find(spec.type) != std::string_view::npos)
-    return format_real(spec, static_cast<double>(v), value);
+  const bool large = value.is(Kind::BigInt);
+  const std::int64_t v = large ? 0 : value.as_int();
+  const bool negative = large ? value.get<BigIntObject>().value.negative() : v < 0;
+  if (spec.type != 0 && std::string_view("eEfFgG%").find(spec.type) != std::string_view::npos) {
+    const double d = large ? value.get<BigIntObject>().value.as_real() : static_cast<double>(v);
+    if (std::isinf(d)) raise(kOverflowError, "int too large to convert to float");
+    return format_real(spec, d, value);
+  }
   if (spec.type != 0 && std::string_view("bcdoxXn").find(spec.type) == std::string_view::npos)
     raise_code(spec.type, value);
   if (spec.precision >= 0) raise(kValueError, "Precision not allowed in integer format specifier");
   if (spec.type == 'c') {
     if (spec.sign != 0) raise(kValueError, "Sign not allowed with integer format specifier 'c'");
+    if (large) raise(kOverflowError, "Python int too large to convert to C long");
     if (v < 0 || v > 0x10FFFF) raise(kOverflowError, "%c arg not in range(0x110000)");
     if (v >= 0xD800 && v <= 0xDFFF) raise(kUnsupported, "half of a surrogate pair is no character of UTF-8");
     std::string out;
     append_utf8(out, static_cast<char32_t>(v));
     return padded(spec, {}, std::move(out), '>');
   }
-  std::string body = integer_digits(magnitude(v), spec.type);
-  std::string sign(sign_text(spec, v < 0));
+  std::string body = large ? large_digits(value, spec.type) : integer_digits(magnitude(v), spec.type);
+  std::string sign(sign_text(spec, negative));
   const bool based = spec.type == 'b' || spec.type == 'o' || spec.type == 'x' || spec.type == 'X';
   if (spec.alternate && based) sign += std::string("0") + spec.type;
   if (spec.grouping != 0) {
@@ -224,11 +240,11 @@ std::string format_integer(const Spec& spec, const Value& value) {
 
 std::string format_value(Heap& heap, const Value& v, std::string_view text) {
   if (text.empty()) return to_text(heap, v);
-  if (!v.is_string() && !v.is_number())
+  if (!v.is_string() && !v.is_any_number())
     raise(kTypeError, concat_text("unsupported format string passed to ", type_name(v), ".__format__"));
   const Spec spec = parse_spec(text, v);
   if (v.is(Kind::Float)) return format_real(spec, v.as_real(), v);
-  if (v.is_integral()) return format_integer(spec, v);
+  if (v.is_int()) return format_integer(spec, v);
   if (spec.type != 0 && spec.type != 's') raise_code(spec.type, v);
   if (spec.sign != 0) raise(kValueError, "Sign not allowed in string format specifier");
   if (spec.alternate) raise(kValueError, "Alternate form (#) not allowed in string format specifier");
@@ -495,26 +511,27 @@ class PercentFormatter {
     }
     if (std::string_view("eEfFgG").find(type) != std::string_view::npos) {
       if (v.is(Kind::Undefined)) raise_undefined(v);
-      if (!v.is_number()) raise(kTypeError, concat_text("must be real number, not ", type_name(v)));
-      const double d = v.number();
+      if (!v.is_any_number()) raise(kTypeError, concat_text("must be real number, not ", type_name(v)));
+      const double d = v.is(Kind::BigInt) ? v.get<BigIntObject>().value.as_real() : v.number();
+      if (v.is(Kind::BigInt) && std::isinf(d)) raise(kOverflowError, "int too large to convert to float");
       return padded(spec, sign_text(spec, std::signbit(d) && !std::isnan(d)),
                     real_digits(d, type, spec.precision, spec.alternate), '>');
     }
     const bool decimal = type == 'd' || type == 'i' || type == 'u';
-    if (!v.is_number() || (!decimal && !v.is_integral()))
+    if (!v.is_any_number() || (!decimal && !v.is_int()))
       raise(kTypeError, decimal ? concat_text("%", type, " format: a real number is required, not ", type_name(v))
                                 : concat_text("%", type, " format: an integer is required, not ", type_name(v)));
-    if (v.is(Kind::Float) && !(std::fabs(v.as_real()) < 9.2e18)) {
-      if (std::isnan(v.as_real())) raise(kValueError, "cannot convert float NaN to integer");
-      if (std::isinf(v.as_real())) raise(kOverflowError, "cannot convert float infinity to integer");
-      raise(kLimit, "an integer does not fit 64 bits");
-    }
-    const std::int64_t i = v.is(Kind::Float) ? static_cast<std::int64_t>(v.as_real()) : v.as_int();
-    std::string body = integer_digits(magnitude(i), decimal ? 'd' : type);
+    if (v.is(Kind::Float) && std::isnan(v.as_real())) raise(kValueError, "cannot convert float NaN to integer");
+    if (v.is(Kind::Float) && std::isinf(v.as_real())) raise(kOverflowError, "cannot convert float infinity to integer");
+    const Value whole = v.is(Kind::Float) ? heap_.integer(BigInteger::of_real(v.as_real())) : v;
+    const bool large = whole.is(Kind::BigInt);
+    const bool negative = large ? whole.get<BigIntObject>().value.negative() : whole.as_int() < 0;
+    std::string body = large ? large_digits(whole, decimal ? 'd' : type)
+                             : integer_digits(magnitude(whole.as_int()), decimal ? 'd' : type);
     if (spec.precision > kMaxPrecision) raise(kLimit, "a number would have more than 10,000 digits");
     if (static_cast<std::int64_t>(body.size()) < spec.precision)
       body.insert(0, static_cast<std::size_t>(spec.precision) - body.size(), '0');
-    std::string sign(sign_text(spec, i < 0));
+    std::string sign(sign_text(spec, negative));
     if (spec.alternate && !decimal) sign += std::string("0") + type;
     return padded(spec, sign, std::move(body), '>');
   }

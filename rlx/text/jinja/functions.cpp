@@ -16,7 +16,7 @@ bool is_kind_of(const Value& v, std::initializer_list<Kind> kinds) {
 
 bool same(Heap& heap, const Value& a, const Value& b) {
   if (a.kind() != b.kind()) return false;
-  if (a.is_string()) return equal(heap, a, b);  // Python shares equal constants, so `is` holds
+  if (a.is(Kind::BigInt) || a.is_string()) return equal(heap, a, b);  // Python shares equal constants, so `is` holds
   if (a.has_object()) return a.object() == b.object();
   return a.is(Kind::None) || (a.is_number() && compare_numbers(a, b) == 0);
 }
@@ -54,12 +54,12 @@ constexpr PlainTest kTests[] = {
     {"even", [](Renderer& r, const Value& v) { return modulo(r, v, Value::integer(2), 0); }},
     {"false", [](Renderer&, const Value& v) { return v.is(Kind::Bool) && !v.as_bool(); }},
     {"float", [](Renderer&, const Value& v) { return v.is(Kind::Float); }},
-    {"integer", [](Renderer&, const Value& v) { return v.is(Kind::Int); }},
+    {"integer", [](Renderer&, const Value& v) { return v.is(Kind::Int) || v.is(Kind::BigInt); }},
     {"iterable", [](Renderer&, const Value& v) { return iterable(v); }},
     {"lower", [](Renderer& r, const Value& v) { return string_check(r, v, "islower"); }},
     {"mapping", [](Renderer&, const Value& v) { return v.is(Kind::Dict); }},
     {"none", [](Renderer&, const Value& v) { return v.is(Kind::None); }},
-    {"number", [](Renderer&, const Value& v) { return v.is_number(); }},
+    {"number", [](Renderer&, const Value& v) { return v.is_any_number(); }},
     {"odd", [](Renderer& r, const Value& v) { return modulo(r, v, Value::integer(2), 1); }},
     {"sequence",
      [](Renderer&, const Value& v) {

@@ -6,7 +6,7 @@
 
 namespace rlx::jinja {
 
-/// Converts JSON to a template value. Errors: BadFile for an integer of more than 64 bits, Raised limit for more than
+/// Converts JSON to a template value. Errors: Raised limit for an integer of more than 4300 digits and for more than
 /// 200 nested levels.
 Value from_json(Heap& heap, const JsonValue& json);
 

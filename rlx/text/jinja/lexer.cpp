@@ -337,9 +337,15 @@ class Lexer {
     std::erase(text, '_');
     std::int64_t value = 0;
     const std::from_chars_result r = std::from_chars(text.data(), text.data() + text.size(), value, base);
-    if (r.ec != std::errc{}) throw Raised{std::string(kLimit), "an integer does not fit 64 bits", position(at_)};
+    std::string large;  // decimal digits
+    if (r.ec != std::errc{}) {
+      const std::optional<BigInteger> big = BigInteger::parse(text, base);
+      if (!big) throw Raised{std::string(kLimit), "an integer has more than 4300 digits", position(at_)};
+      large = big->text();
+    }
     Token& token = add(TokenKind::Integer, at_);
     token.integer = value;
+    token.large = std::move(large);
     token.text = std::move(text);
     at_ = end;
     return true;

@@ -28,6 +28,7 @@ struct Token {
   TokenKind kind = TokenKind::End;
   std::string text;  // strings: decoded; operators: as written
   std::int64_t integer = 0;
+  std::string large{};  // the decimal digits of an integer beyond 64 bits
   double real = 0;
   Position at;
 };

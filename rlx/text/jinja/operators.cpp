@@ -18,6 +18,7 @@ void raise_undefined(const Value& v) {
 
 std::int64_t require_integer(const Value& v) {
   if (v.is_integral()) return v.as_int();
+  if (v.is(Kind::BigInt)) raise(kOverflowError, "Python int too large to convert to C ssize_t");
   raise(kTypeError, concat_text("'", type_name(v), "' object cannot be interpreted as an integer"));
 }
 
@@ -47,31 +48,65 @@ std::string_view symbol(Op op) {
         concat_text("unsupported operand type(s) for ", symbol(op), ": '", type_name(a), "' and '", type_name(b), "'"));
 }
 
-[[noreturn]] void raise_large() { raise(kLimit, "an integer does not fit 64 bits"); }
+// base ** exponent, exponent >= 0.
+BigInteger power(Heap& heap, BigInteger base, const BigInteger& exponent) {
+  const std::optional<std::int64_t> e = exponent.as_int64();
+  if (base.is_zero() || base.as_int64() == 1) return e == 0 ? BigInteger(1) : base;
+  if (base.as_int64() == -1) return BigInteger(exponent.divided_by(BigInteger(2)).second.is_zero() ? 1 : -1);
+  BigInteger result(1);
+  for (std::int64_t left = e.value_or(1 << 30); left != 0; left >>= 1) {
+    heap.step(1 + (base.num_limbs() * base.num_limbs()) / 16);
+    if ((left & 1) != 0) result = result * base;
+    if (result.too_large() || base.too_large()) raise(kLimit, "an integer has more than 4300 digits");
+    if (left > 1) base = base * base;
+  }
+  return result;
+}
 
-std::int64_t power(std::int64_t base, std::int64_t exponent) {
-  std::int64_t result = 1;
-  while (true) {
-    if ((exponent & 1) != 0 && __builtin_mul_overflow(result, base, &result)) raise_large();
-    exponent >>= 1;
-    if (exponent == 0) return result;
-    if (__builtin_mul_overflow(base, base, &base)) {
-      if (exponent != 0) raise_large();
+double real_of(const BigInteger& v) {
+  const double d = v.as_real();
+  if (std::isinf(d)) raise(kOverflowError, "int too large to convert to float");
+  return d;
+}
+double real_of(const Value& v) { return v.is(Kind::BigInt) ? real_of(v.get<BigIntObject>().value) : v.number(); }
+
+Value big_arithmetic(Heap& heap, Op op, const BigInteger& a, const BigInteger& b) {
+  heap.step(1 + (a.num_limbs() + 1) * (b.num_limbs() + 1) / 16);
+  switch (op) {
+    case Op::Add: return heap.integer(a + b);
+    case Op::Sub: return heap.integer(a - b);
+    case Op::Mul: return heap.integer(a * b);
+    case Op::Div:
+      if (b.is_zero()) raise(kZeroDivision, "division by zero");
+      // Both operands are rounded first; Python rounds once.
+      return Value::real(real_of(a) / real_of(b));
+    case Op::FloorDiv:
+    case Op::Mod: {
+      if (b.is_zero())
+        raise(kZeroDivision, op == Op::Mod ? "integer modulo by zero" : "integer division or modulo by zero");
+      heap.step(2 * a.num_limbs() * (a.num_limbs() + b.num_limbs()));
+      auto [quotient, rest] = a.divided_by(b);
+      return heap.integer(op == Op::Mod ? std::move(rest) : std::move(quotient));
     }
+    default:
+      if (!b.negative()) return heap.integer(power(heap, a, b));
+      if (a.is_zero()) raise(kZeroDivision, "0.0 cannot be raised to a negative power");
+      return Value::real(std::pow(real_of(a), real_of(b)));
   }
 }
 
-Value integer_arithmetic(Op op, std::int64_t a, std::int64_t b) {
+Value integer_arithmetic(Heap& heap, Op op, std::int64_t a, std::int64_t b) {
+  const auto big = [&] { return big_arithmetic(heap, op, BigInteger(a), BigInteger(b)); };
   std::int64_t out = 0;
   switch (op) {
     case Op::Add:
-      if (__builtin_add_overflow(a, b, &out)) raise_large();
+      if (__builtin_add_overflow(a, b, &out)) return big();
       return Value::integer(out);
     case Op::Sub:
-      if (__builtin_sub_overflow(a, b, &out)) raise_large();
+      if (__builtin_sub_overflow(a, b, &out)) return big();
       return Value::integer(out);
     case Op::Mul:
-      if (__builtin_mul_overflow(a, b, &out)) raise_large();
+      if (__builtin_mul_overflow(a, b, &out)) return big();
       return Value::integer(out);
     case Op::Div:
       if (b == 0) raise(kZeroDivision, "division by zero");
@@ -81,7 +116,7 @@ Value integer_arithmetic(Op op, std::int64_t a, std::int64_t b) {
       if (b == 0) raise(kZeroDivision, op == Op::Mod ? "integer modulo by zero" : "integer division or modulo by zero");
       if (b == -1) {
         if (op == Op::Mod) return Value::integer(0);
-        if (__builtin_sub_overflow(std::int64_t{0}, a, &out)) raise_large();
+        if (__builtin_sub_overflow(std::int64_t{0}, a, &out)) return big();
         return Value::integer(out);
       }
       const std::int64_t rest = a % b, quotient = a / b;
@@ -89,7 +124,7 @@ Value integer_arithmetic(Op op, std::int64_t a, std::int64_t b) {
       return Value::integer(op == Op::Mod ? (down ? rest + b : rest) : (down ? quotient - 1 : quotient));
     }
     default:
-      if (b >= 0) return Value::integer(power(a, b));
+      if (b >= 0) return big();
       if (a == 0) raise(kZeroDivision, "0.0 cannot be raised to a negative power");
       return Value::real(std::pow(static_cast<double>(a), static_cast<double>(b)));
   }
@@ -187,9 +222,10 @@ Value arithmetic(Heap& heap, Op op, const Value& a, const Value& b) {
   if (op == Op::Mod && a.is_string()) return format_percent(heap, a, b);
   if (op == Op::Mul && is_markup(a)) return repeat(heap, a, require_integer(b));
   if (b.is(Kind::Undefined)) raise_undefined(b);
-  if (a.is_number() && b.is_number()) {
-    if (a.is_integral() && b.is_integral()) return integer_arithmetic(op, a.as_int(), b.as_int());
-    return real_arithmetic(op, a.number(), b.number());
+  if (a.is_any_number() && b.is_any_number()) {
+    if (a.is_integral() && b.is_integral()) return integer_arithmetic(heap, op, a.as_int(), b.as_int());
+    if (a.is_int() && b.is_int()) return big_arithmetic(heap, op, big_integer(a), big_integer(b));
+    return real_arithmetic(op, real_of(a), real_of(b));
   }
   if (op == Op::Add && is_sequence(a)) {
     if (a.is_string() && b.is_string()) return concatenate(heap, a, b);
@@ -201,24 +237,26 @@ Value arithmetic(Heap& heap, Op op, const Value& a, const Value& b) {
   if (op == Op::Mul && (is_sequence(a) || is_sequence(b))) {
     const Value &sequence = is_sequence(a) ? a : b, &count = is_sequence(a) ? b : a;
     if (count.is_integral()) return repeat(heap, sequence, count.as_int());
+    if (count.is(Kind::BigInt)) raise(kOverflowError, "cannot fit 'int' into an index-sized integer");
     raise(kTypeError, concat_text("can't multiply sequence by non-int of type '", type_name(count), "'"));
   }
   if (op == Op::Sub && (a.is(Kind::View) || b.is(Kind::View))) raise(kUnsupported, "sets are not supported");
   raise_operands(op, a, b);
 }
 
-Value negate(const Value& v) {
+Value negate(Heap& heap, const Value& v) {
   if (v.is(Kind::Undefined)) raise_undefined(v);
   if (v.is(Kind::Float)) return Value::real(-v.as_real());
+  if (v.is(Kind::BigInt)) return heap.integer(big_integer(v).negated());
   if (!v.is_integral()) raise(kTypeError, concat_text("bad operand type for unary -: '", type_name(v), "'"));
   std::int64_t out = 0;
-  if (__builtin_sub_overflow(std::int64_t{0}, v.as_int(), &out)) raise_large();
+  if (__builtin_sub_overflow(std::int64_t{0}, v.as_int(), &out)) return heap.integer(big_integer(v).negated());
   return Value::integer(out);
 }
 
 Value positive(const Value& v) {
   if (v.is(Kind::Undefined)) raise_undefined(v);
-  if (v.is(Kind::Float)) return v;
+  if (v.is(Kind::Float) || v.is(Kind::BigInt)) return v;
   if (!v.is_integral()) raise(kTypeError, concat_text("bad operand type for unary +: '", type_name(v), "'"));
   return Value::integer(v.as_int());
 }
@@ -232,7 +270,7 @@ int order(Heap& heap, std::string_view op, const Value& a, const Value& b) {
   heap.step();
   if (a.is(Kind::Undefined)) raise_undefined(a);
   if (b.is(Kind::Undefined)) raise_undefined(b);
-  if (a.is_number() && b.is_number()) return compare_numbers(a, b);
+  if (a.is_any_number() && b.is_any_number()) return compare_numbers(a, b);
   if (a.is_string() && b.is_string()) {
     heap.budget().copy(std::min(a.text().size(), b.text().size()));
     const int c = a.text().compare(b.text());

@@ -159,6 +159,7 @@ StmtPtr Parser::statement() {
                                                                  {"filter", &Parser::parse_filter_block},
                                                                  {"with", &Parser::parse_with},
                                                                  {"set", &Parser::parse_set},
+                                                                 {"block", &Parser::parse_block},
                                                                  {"generation", &Parser::parse_generation}};
   for (const auto& [word, parse] : kTags) {
     if (tag != word) continue;
@@ -171,7 +172,7 @@ StmtPtr Parser::statement() {
     advance();
     return make(tag == "break" ? Stmt::Type::Break : Stmt::Type::Continue, at);
   }
-  for (const std::string_view other : {"block", "extends", "include", "import", "from", "autoescape"})
+  for (const std::string_view other : {"extends", "include", "import", "from", "autoescape"})
     if (tag == other)
       fail(concat_text("{% ", tag, " %} is not supported: a chat template is one file of plain text"), at,
            kUnsupported);
@@ -276,6 +277,32 @@ StmtPtr Parser::parse_with() {
     out->exprs.push_back(expression());
   }
   out->body = body_until({"endwith"}, true);
+  return out;
+}
+
+// A block of a template that no other extends: its text with a frame of its own. Unless it is scoped, it sees the
+// variables of the whole template only, so it must stand where these are all that there are.
+StmtPtr Parser::parse_block() {
+  StmtPtr out = make(Stmt::Type::With, current().at);
+  advance();
+  const std::string name = expect(TokenKind::Name, "name").text;
+  const bool scoped = skip_name("scoped");
+  if (is_name("required"))
+    fail("{% block ... required %} is not supported: a chat template is one file", current().at, kUnsupported);
+  if (is_op("-"))
+    fail(
+        "Block names in Jinja have to be valid Python identifiers and may not contain hyphens, use an underscore "
+        "instead.",
+        current().at);
+  if (!blocks_.insert(name).second)
+    fail(concat_text("block ", repr_of_string(name), " defined twice"), out->at, "TemplateAssertionError");
+  const auto inside = std::find_if(open_tags_.begin(), open_tags_.end() - 1, [](auto& tag) { return tag != "if"; });
+  if (!scoped && inside != open_tags_.end() - 1)
+    fail(concat_text("{% block %} inside of {% ", *inside, " %} is not supported; write {% block ", name,
+                     " scoped %}, which sees the variables there"),
+         out->at, kUnsupported);
+  out->body = body_until({"endblock"}, true);
+  (void)skip_name(name);
   return out;
 }
 

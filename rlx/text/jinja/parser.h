@@ -2,6 +2,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,6 +53,7 @@ class Parser {
   StmtPtr parse_filter_block();
   StmtPtr parse_with();
   StmtPtr parse_set();
+  StmtPtr parse_block();
   void parse_print(Block& out);
   void parse_parameters(Stmt& stmt);
 
@@ -95,6 +97,7 @@ class Parser {
   std::size_t at_ = 0;
   int nesting_ = 0, depth_ = 0;
   std::vector<std::string> open_tags_;
+  std::set<std::string> blocks_;
   std::vector<Words> awaited_;
 };
 

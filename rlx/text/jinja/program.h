@@ -78,7 +78,7 @@ struct Expr {
   Type type = Type::None;
   Position at;
   int depth = 1;
-  std::string text;          // name, attribute, string, filter, test
+  std::string text;          // name, attribute, string, filter, test, digits of an integer beyond 64 bits
   std::int64_t integer = 0;  // Int, Bool
   double real = 0;
   std::size_t constant = 0;            // String: index among the constants of a render

@@ -78,6 +78,12 @@ std::string repr_of_string(std::string_view text) {
 
 namespace {
 
+std::string digits_of(Heap& heap, const Value& big) {
+  const BigInteger& v = big.get<BigIntObject>().value;
+  heap.step(v.num_limbs() * v.num_limbs());
+  return v.text();
+}
+
 class Printer {
  public:
   explicit Printer(Heap& heap) : heap_(heap) {}
@@ -92,6 +98,7 @@ class Printer {
       case Kind::None: out_ += "None"; break;
       case Kind::Bool: out_ += v.as_bool() ? "True" : "False"; break;
       case Kind::Int: out_ += std::to_string(v.as_int()); break;
+      case Kind::BigInt: out_ += digits_of(heap_, v); break;
       case Kind::Float: out_ += repr_of_float(v.as_real()); break;
       case Kind::String:
         heap_.budget().copy(4 * v.text().size());
@@ -194,6 +201,7 @@ class JsonPrinter {
       case Kind::None: out_ += "null"; break;
       case Kind::Bool: out_ += v.as_bool() ? "true" : "false"; break;
       case Kind::Int: out_ += std::to_string(v.as_int()); break;
+      case Kind::BigInt: out_ += digits_of(heap_, v); break;
       case Kind::Float: out_ += number(v.as_real()); break;
       case Kind::String: quoted(v.text()); break;
       case Kind::List:
@@ -233,7 +241,7 @@ class JsonPrinter {
     if (style_.sort_keys) {
       for (std::size_t i = 1; i < entries.size(); ++i) {
         const Value &a = entries[i]->first, &b = entries[i - 1]->first;
-        if (!(a.is_number() && b.is_number()) && !(a.is_string() && b.is_string()))
+        if (!(a.is_any_number() && b.is_any_number()) && !(a.is_string() && b.is_string()))
           raise(kTypeError,
                 concat_text("'<' not supported between instances of '", type_name(a), "' and '", type_name(b), "'"));
       }
@@ -259,6 +267,7 @@ class JsonPrinter {
       case Kind::None: out_ += "\"null\""; break;
       case Kind::Bool: out_ += k.as_bool() ? "\"true\"" : "\"false\""; break;
       case Kind::Int: out_ += concat_text('"', k.as_int(), '"'); break;
+      case Kind::BigInt: out_ += concat_text('"', digits_of(heap_, k), '"'); break;
       case Kind::Float: out_ += concat_text('"', number(k.as_real()), '"'); break;
       default: raise(kTypeError, concat_text("keys must be str, int, float, bool or None, not ", type_name(k)));
     }

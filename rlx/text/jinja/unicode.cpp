@@ -376,7 +376,8 @@ std::optional<double> parse_float(std::string_view text) {
   return negative ? -value : value;
 }
 
-std::optional<std::int64_t> parse_int(std::string_view text, int base, bool& overflow) {
+std::optional<std::int64_t> parse_int(std::string_view text, int base, bool& overflow,
+                                      std::optional<BigInteger>* large) {
   overflow = false;
   std::optional<std::string> plain = plain_number(text);
   if (!plain) return std::nullopt;
@@ -405,6 +406,7 @@ std::optional<std::int64_t> parse_int(std::string_view text, int base, bool& ove
   std::int64_t value = 0;
   const std::from_chars_result r = std::from_chars(plain->data(), plain->data() + plain->size(), value, base);
   overflow = r.ec == std::errc::result_out_of_range;
+  if (overflow && large != nullptr) *large = BigInteger::parse(*plain, base);
   return value;
 }
 

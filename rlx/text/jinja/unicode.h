@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "rlx/text/jinja/big_integer.h"
+
 namespace rlx::jinja {
 
 bool is_space(char32_t c);
@@ -36,7 +38,9 @@ std::size_t find_text(std::string_view text, std::string_view word, std::size_t 
 
 /// float(text), or nothing where Python raises.
 std::optional<double> parse_float(std::string_view text);
-/// int(text, base); nothing where Python raises. Sets `overflow` when the number has more than 64 bits.
-std::optional<std::int64_t> parse_int(std::string_view text, int base, bool& overflow);
+/// int(text, base); nothing where Python raises. Sets `overflow` when the number has more than 64 bits,
+/// and then `large` to it.
+std::optional<std::int64_t> parse_int(std::string_view text, int base, bool& overflow,
+                                      std::optional<BigInteger>* large = nullptr);
 
 }  // namespace rlx::jinja

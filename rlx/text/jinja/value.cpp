@@ -246,9 +246,29 @@ std::size_t offset_of(std::string_view text, bool ascii, std::int64_t at) {
 
 // -- comparison --
 
+BigInteger big_integer(const Value& v) {
+  return v.is(Kind::BigInt) ? v.get<BigIntObject>().value : BigInteger(v.as_int());
+}
+
+Value Heap::integer(BigInteger v) {
+  if (const std::optional<std::int64_t> small = v.as_int64()) return Value::integer(*small);
+  if (v.too_large()) raise(kLimit, "an integer has more than 4300 digits");
+  auto object = std::make_unique<BigIntObject>();
+  object->value = std::move(v);
+  const std::size_t bytes = sizeof(BigIntObject) + 4 * object->value.num_limbs();
+  return adopt(Kind::BigInt, object.release(), bytes, 0);
+}
+
 int compare_numbers(const Value& a, const Value& b) {
   if (a.is_integral() && b.is_integral()) return a.as_int() < b.as_int() ? -1 : a.as_int() > b.as_int() ? 1 : 0;
   if ((a.is(Kind::Float) && std::isnan(a.as_real())) || (b.is(Kind::Float) && std::isnan(b.as_real()))) return 2;
+  if (a.is(Kind::BigInt) || b.is(Kind::BigInt)) {
+    const auto whole = [](const Value& v) { return v.is_int() ? big_integer(v) : BigInteger::of_real(v.as_real()); };
+    for (const Value* v : {&a, &b})
+      if (v->is(Kind::Float) && std::isinf(v->as_real())) return (v->as_real() > 0) == (v == &a) ? 1 : -1;
+    // A number with a fraction is far smaller than the other.
+    return BigInteger::compare(whole(a), whole(b));
+  }
   // long double represents every 64-bit integer exactly on the supported machines.
   const long double x = a.is(Kind::Float) ? a.as_real() : static_cast<long double>(a.as_int());
   const long double y = b.is(Kind::Float) ? b.as_real() : static_cast<long double>(b.as_int());
@@ -259,7 +279,7 @@ namespace {
 
 int key_rank(const Value& v) {
   if (v.is(Kind::None)) return 0;
-  if (v.is_number()) return 1;
+  if (v.is_any_number()) return 1;
   if (v.is_string()) return 2;
   if (v.is(Kind::Tuple)) return 3;
   return v.is(Kind::Undefined) ? 5 : 4;
@@ -327,7 +347,7 @@ const Value* DictObject::find(std::string_view key) const {
 
 bool equal(Heap& heap, const Value& a, const Value& b) {
   heap.step();
-  if (a.is_number() && b.is_number()) return compare_numbers(a, b) == 0;
+  if (a.is_any_number() && b.is_any_number()) return compare_numbers(a, b) == 0;
   if (a.kind() != b.kind()) return false;
   if (!a.has_object()) return true;
   if (a.object() == b.object()) return true;
@@ -390,7 +410,8 @@ std::string_view type_name(const Value& v) {
     case Kind::Missing:
     case Kind::None: return "NoneType";
     case Kind::Bool: return "bool";
-    case Kind::Int: return "int";
+    case Kind::Int:
+    case Kind::BigInt: return "int";
     case Kind::Float: return "float";
     case Kind::String: return is_markup(v) ? "Markup" : "str";
     case Kind::List: return "list";

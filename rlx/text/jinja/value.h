@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "rlx/base/work_budget.h"
+#include "rlx/text/jinja/big_integer.h"
 
 namespace rlx::jinja {
 
@@ -81,7 +82,8 @@ enum class Kind : std::uint8_t {
   Method,    // a method of a value
   Loop,
   Cycler,
-  Joiner
+  Joiner,
+  BigInt  // an integer beyond 64 bits
 };
 
 /// The reference-counted part of a value.
@@ -149,8 +151,11 @@ class Value {
     return static_cast<T&>(*data_.o);
   }
   bool is_integral() const { return kind_ == Kind::Int || kind_ == Kind::Bool; }
+  /// Numbers of 64 bits, which are nearly all. is_int and is_any_number include larger integers.
   bool is_number() const { return is_integral() || kind_ == Kind::Float; }
   double number() const { return kind_ == Kind::Float ? data_.d : static_cast<double>(as_int()); }
+  bool is_int() const { return is_integral() || kind_ == Kind::BigInt; }
+  bool is_any_number() const { return is_number() || kind_ == Kind::BigInt; }
   std::string_view text() const;
 
  private:
@@ -208,6 +213,10 @@ struct IteratorObject : Object {
   virtual bool next(Heap& heap, Value& out) = 0;
 };
 
+struct BigIntObject final : Object {
+  BigInteger value;
+};
+
 struct NamespaceObject final : Object {
   std::vector<std::pair<Value, Value>> attributes;
   Value* find(std::string_view name);
@@ -243,6 +252,8 @@ class Heap {
   void step(std::uint64_t n = 1) { budget_.step(n); }
 
   Value string(std::string text, bool markup = false);
+  /// An integer of any size. Errors: limit for more than 4300 digits.
+  Value integer(BigInteger v);
   Value list(std::vector<Value> items, Kind kind = Kind::List);
   Value tuple(std::vector<Value> items) { return list(std::move(items), Kind::Tuple); }
   Value pair(Value first, Value second);
@@ -292,7 +303,9 @@ bool equal(Heap& heap, const Value& a, const Value& b);
 int compare_keys(const Value& a, const Value& b);
 /// Throws TypeError for lists, dicts and values that contain them.
 void require_hashable(const Value& v);
-/// Exact comparison of numbers: -1, 0, 1; 2 with a NaN.
+/// The value of an integer of any size.
+BigInteger big_integer(const Value& v);
+/// Exact comparison of numbers of any size: -1, 0, 1; 2 with a NaN.
 int compare_numbers(const Value& a, const Value& b);
 
 /// Iterates over any Python iterable.

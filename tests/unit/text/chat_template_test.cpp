@@ -89,8 +89,23 @@ TEST_CASE("errors of chat templates name the template, the place and Python's wo
   const std::vector<ChatMessage> bad = {{"user", "x\xc0"}};
   CHECK(contains(error_text([&] { (void)ChatTemplate::parse("x", "t").render(bad); }),
                  "message 1 is not valid UTF-8 at byte 1 of its content"));
+  CHECK(contains(refusal("{% for x in y %}{% block a %}{% endblock %}{% endfor %}"), "write {% block a scoped %}"));
+  CHECK(contains(refusal("{% block a required %}{% endblock %}"), "required %} is not supported"));
+  CHECK(contains(refusal("{{ '&zigrarr;' | striptags }}"), "does not know the character reference &zigrarr;"));
   const std::string longest = refusal("{{ raise_exception('x' * 1000000) }}");
   CHECK(longest.size() < 5000);
+}
+
+TEST_CASE("chat templates write integers of messages and tools with all their digits") {
+  const auto messages = JsonDocument::parse(
+      R"([{"role": "user", "content": "x", "id": 12345678901234567890123, "ids": [18446744073709551615, -9]}])", "m");
+  const ChatTemplate chat =
+      ChatTemplate::parse("{{ messages[0].id }} {{ messages[0] | tojson }} {{ messages[0].id + 1 }}", "t");
+  CHECK(chat.render(messages.root()) ==
+        "12345678901234567890123 {\"role\": \"user\", \"content\": \"x\", \"id\": 12345678901234567890123, \"ids\": "
+        "[18446744073709551615, -9]} 12345678901234567890124");
+  CHECK(contains(refusal("{{ 10 ** 5000 }}"), "an integer has more than 4300 digits"));
+  CHECK(contains(refusal("{{ " + std::string(5000, '9') + " }}"), "an integer has more than 4300 digits"));
 }
 
 TEST_CASE("chat templates are found in model folders") {
@@ -112,6 +127,14 @@ TEST_CASE("chat templates are found in model folders") {
     CHECK(ChatTemplate::load(dir.path()).render(kHello) == "of a file <s>");
     dir.write("chat_template.jinja", "{% if %}");
     CHECK(contains(error_text([&] { (void)source_of(dir); }), "chat_template.jinja"));
+    // Loaded for a model, it fails where it is used.
+    const ChatTemplate broken = ChatTemplate::load(dir.path(), BadTemplates::Defer);
+    CHECK(broken.source() == "{% if %}");
+    const std::string said = error_text([&] { (void)broken.render(kHello); });
+    CHECK(contains(said, "chat_template.jinja': TemplateSyntaxError: Expected an expression"));
+    CHECK(contains(said, "--chat-template FILE"));
+    dir.write("chat_template.jinja", "\xEF\xBB\xBF of a file");
+    CHECK(ChatTemplate::load(dir.path()).render(kHello) == " of a file");
   }
   {  // of a GGUF file, whose metadata name the special tokens
     const test::TempDir dir;
@@ -131,6 +154,8 @@ TEST_CASE("chat templates are found in model folders") {
     CHECK(chat.render(kHello) == "<s>Hello</s>");
     CHECK(chat.special_tokens().size() == 2);
     CHECK(contains(error_text([&] { (void)ChatTemplate::load(*written("{% if %}")); }), dir.file("m.gguf")));
+    const ChatTemplate broken = ChatTemplate::load(*written("{% if %}"), BadTemplates::Defer);
+    CHECK(contains(error_text([&] { (void)broken.render(kHello); }), dir.file("m.gguf")));
     const auto none = written(nullptr);
     CHECK(contains(error_text([&] { (void)ChatTemplate::load(*none); }), "there is no chat template"));
     CHECK(ChatTemplate::parse("{{ bos_token }}", "own", special_token_names(*none)).render(kHello) == "<s>");
