@@ -1,8 +1,10 @@
 // GGUF files in Python, and conversion of models.
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "python/bindings/text.h"
+#include "rlx/formats/encoding_error.h"
 #include "rlx/formats/gguf.h"
 #include "rlx/formats/gguf_writer.h"
 #include "rlx/models/convert/model_convert.h"
@@ -100,12 +102,49 @@ TensorToWrite to_write(nb::handle key, nb::handle value) {
   return out;
 }
 
-std::vector<std::byte> bytes_of(const TensorToWrite& t) {
+// What the file would hold of the tensor that is not what was given. Errors: InvalidArgument where weights would become
+// infinite, or all of them be lost.
+std::string problem_of(const TensorToWrite& t, const Tensor& plain, std::span<const std::byte> bytes) {
+  const GgufTypeInfo& info = gguf_type_info(t.type);
+  if (info.dtype == t.values.dtype()) return {};
+  EncodingError error;
+  if (!info.dtype) {
+    error = encoding_error(t.type, plain.values<float>(), bytes);
+  } else {
+    const Tensor given = t.values.cast(DType::F64), kept = plain.cast(DType::F64);
+    const auto x = given.values<double>(), y = kept.values<double>();
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      if (!std::isfinite(x[i])) continue;
+      if (!is_float(*info.dtype) && x[i] != y[i])
+        raise(ErrorCode::InvalidArgument,
+              concat_text("gguf.save: '", t.name, "': ", info.name, " cannot hold the value ", x[i]),
+              "use a type that can");
+      if (!std::isfinite(y[i])) {
+        ++error.infinite;
+        continue;
+      }
+      error.error2 += (y[i] - x[i]) * (y[i] - x[i]);
+      error.norm2 += x[i] * x[i];
+    }
+  }
+  const std::string problem = encoding_problem(t.type, error);
+  if (error.infinite > 0 || error.relative() >= 0.9995)
+    raise(ErrorCode::InvalidArgument, concat_text("gguf.save: '", t.name, "': ", problem),
+          "use F32 or BF16, or scale the weights");
+  return problem.empty() ? problem : concat_text("gguf.save: '", t.name, "': ", problem);
+}
+
+std::vector<std::byte> bytes_of(const TensorToWrite& t, std::vector<std::string>& problems) {
   const GgufTypeInfo& info = gguf_type_info(t.type);
   const Tensor plain = t.values.cast(info.dtype ? *info.dtype : DType::F32);
-  if (info.dtype) return {plain.data(), plain.data() + plain.size_bytes()};
-  std::vector<std::byte> out(gguf_size_bytes(t.type, plain.dims()));
-  search_blocks(info.scheme, plain.values<float>(), {}, out);
+  std::vector<std::byte> out;
+  if (info.dtype) {
+    out.assign(plain.data(), plain.data() + plain.size_bytes());
+  } else {
+    out.resize(gguf_size_bytes(t.type, plain.dims()));
+    search_blocks(info.scheme, plain.values<float>(), {}, out);
+  }
+  if (std::string problem = problem_of(t, plain, out); !problem.empty()) problems.push_back(std::move(problem));
   return out;
 }
 
@@ -192,7 +231,9 @@ void set_value(GgufWriter& w, const std::string& key, nb::handle v) {
   refuse_value(key, v);
 }
 
-void save(const std::filesystem::path& path, nb::handle tensors, nb::handle metadata) {
+// Returns what is coarser in the file than usual, a line for each tensor.
+std::vector<std::string> save(const std::filesystem::path& path, nb::handle tensors, nb::handle metadata) {
+  std::vector<std::string> problems;
   std::vector<TensorToWrite> list;
   GgufWriter w(path.string());
   for (const auto [key, value] : cast_as<nb::dict>(metadata, "gguf.save: metadata"))
@@ -201,8 +242,9 @@ void save(const std::filesystem::path& path, nb::handle tensors, nb::handle meta
   const nb::gil_scoped_release free;
   for (const TensorToWrite& t : list) w.add_tensor(t.name, t.type, t.values.dims());
   (void)w.begin();
-  for (const TensorToWrite& t : list) w.write(bytes_of(t));
+  for (const TensorToWrite& t : list) w.write(bytes_of(t, problems));
   w.commit();
+  return problems;
 }
 
 void convert(const std::filesystem::path& source, const std::filesystem::path& target, nb::handle type,

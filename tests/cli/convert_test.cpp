@@ -10,6 +10,7 @@
 #include "tests/support/error_text.h"
 #include "tests/support/run_program.h"
 #include "tests/support/temp_dir.h"
+#include "tests/support/text_model.h"
 
 using namespace rlx;
 using namespace rlx::test;
@@ -45,6 +46,26 @@ TEST_CASE("rlx convert: a file in another type; the target is as named or not th
   const ProgramResult split = run_rlx("convert " + source + " " + dir.file("s.gguf") + " --split-max-size 1M");
   CHECK(split.status == 0);  // what one file holds is one file
   CHECK(GgufFile::open(dir.file("s.gguf"))->num_parts() == 1);
+}
+
+TEST_CASE("rlx convert: a GGUF file becomes a folder that rlx opens, with the same tokens and answers") {
+  const TempDir dir;
+  write_text_model(dir);
+  const std::string file = dir.file("m.gguf"), folder = dir.file("back");
+  const ProgramResult there = run_rlx("convert " + dir.path() + " " + file + " --pre gpt-2 --quiet");
+  CHECK_MESSAGE(there.status == 0, there.err);
+  const ProgramResult back = run_rlx("convert " + file + " " + folder);
+  CHECK_MESSAGE(back.status == 0, back.err);
+  CHECK(back.err.empty());
+  for (const char* name :
+       {"config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "generation_config.json"})
+    CHECK(std::filesystem::exists(std::filesystem::path(folder) / name));
+  for (const char* how : {"--seed 1", "--seed 2 --raw", "--temperature 0 --system abc"}) {
+    const std::string rest = concat_text(" 'abc def' -n 20 --matmul-precision exact ", how);
+    const ProgramResult own = run_rlx("generate " + file + rest);
+    CHECK_MESSAGE(own.status == 0, own.err);
+    CHECK(run_rlx("generate " + folder + rest).out == own.out);
+  }
 }
 
 TEST_CASE("rlx convert: mistakes of the command line and of files") {

@@ -1,6 +1,7 @@
 """rlx.text and rlx.formats.gguf: ids, texts, templates, files; where others are installed, beside them."""
 
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -241,6 +242,52 @@ def test_wrong_gguf(tmp_path):
         path.write_bytes(whole[:cut])
         with pytest.raises(rlx.Error, match="a.gguf"):
             rlx.formats.gguf.open(path)
+
+
+def test_gguf_says_what_a_type_cannot_hold(tmp_path):
+    save, path = rlx.formats.gguf.save, tmp_path / "a.gguf"
+    x = np.random.default_rng(0).standard_normal((2, 256)).astype(np.float32)
+    for type, amplitude, words in (
+        ("Q4_0", 1e6, "'w': the relative error of Q4_0 is"),
+        ("Q4_1", 1e6, "'w': the relative error of Q4_1"),
+        ("F16", 1e-6, "'w': the relative error of F16"),
+        ("Q8_0", 1e7, "'w': the relative error of Q8_0"),
+    ):
+        with pytest.warns(RuntimeWarning, match=words):
+            save(path, {"w": (x * np.float32(amplitude), type), "fine": (x, type)})
+        assert path.exists()
+    path.unlink()
+    for array, type, words in (
+        (x * np.float32(1e6), "F16", "'w': .* beyond the range of F16"),
+        (x.astype(np.float64) * 1e300, "F32", "beyond the range of F32"),
+        (x * np.float32(1e-12), "Q4_0", "is 100 %"),
+        (x * np.float32(1e-8), "Q4_1", "the relative error of Q4_1"),
+        (np.array([1, 300]), "I8", "I8 cannot hold the value 300"),
+        (np.array([1.5]), "I32", "I32 cannot hold the value 1.5"),
+    ):
+        with pytest.raises(rlx.InvalidArgument, match=words):
+            save(path, {"w": (array, type)})
+        assert not path.exists()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for type in (
+            "F32",
+            "F16",
+            "BF16",
+            "Q8_0",
+            "Q4_0",
+            "Q4_1",
+            "Q5_0",
+            "Q5_1",
+            "Q2_K",
+            "Q3_K",
+            "Q4_K",
+            "Q5_K",
+            "Q6_K",
+        ):
+            for amplitude in (1e-3, 0.02, 1, 100):
+                save(path, {"w": (x * np.float32(amplitude), type)})
+        save(path, {"zeros": (np.zeros((1, 256)), "Q4_0"), "n": (np.arange(5.0), "I32")})
 
 
 def test_tensors_outlive_their_file(tmp_path):

@@ -198,7 +198,8 @@ class RowEncoder {
       : t_(t),
         row_(static_cast<std::size_t>(row)),
         bytes_(bytes_of_row(t.to, row)),
-        makes_blocks_(!gguf_type_info(t.to).dtype) {
+        makes_blocks_(!gguf_type_info(t.to).dtype),
+        errors_(static_cast<std::size_t>(rows)) {
     const std::int64_t matrices = t.dims.size() > 2 ? rows / t.dims[t.dims.size() - 2] : 1;  // for example experts
     rows_of_matrix_ = rows / matrices;
     if (makes_blocks_) weights_ = importance.of(t.name, row, matrices);
@@ -216,6 +217,13 @@ class RowEncoder {
     // Weights for each matrix, or one set for all.
     const auto own = weights_.size() > row_ ? static_cast<std::size_t>(r / rows_of_matrix_) : 0;
     encode(t_.to, x, weights_.empty() ? weights_ : weights_.subspan(own * row_, row_), out);
+    if (t_.to != GgufType::F32) errors_[static_cast<std::size_t>(r)] = encoding_error(t_.to, x, {out, bytes_});
+  }
+  // Of all rows that were encoded.
+  EncodingError error() const {
+    EncodingError out;
+    for (const EncodingError& e : errors_) out += e;
+    return out;
   }
 
  private:
@@ -224,14 +232,15 @@ class RowEncoder {
   bool makes_blocks_;
   std::int64_t rows_of_matrix_ = 1;
   std::span<const float> weights_{};
+  mutable std::vector<EncodingError> errors_;  // by row: threads encode different rows
 };
 
 // Assembles a tensor matrix by matrix, in F32.
-void convert_matrices(const WeightLoader& source, const ConvertedTensor& t, const ImportanceFile& importance,
-                      int threads, const std::function<void(std::span<const std::byte>)>& write) {
+EncodingError convert_matrices(const WeightLoader& source, const ConvertedTensor& t, const ImportanceFile& importance,
+                               int threads, const std::function<void(std::span<const std::byte>)>& write) {
   const MatrixPlan& plan = t.plan;
   const std::int64_t row = t.row_size(), all = t.rows(), rows = all / plan.matrices;
-  if (row == 0 || all == 0) return;
+  if (row == 0 || all == 0) return {};
   const RowEncoder encoder(t, importance, all, row);
   std::vector<float> taken, made(static_cast<std::size_t>(rows * row));
   std::vector<std::byte> out(static_cast<std::size_t>(rows) * encoder.row_bytes());
@@ -274,22 +283,24 @@ void convert_matrices(const WeightLoader& source, const ConvertedTensor& t, cons
     write(out);
   }
   for (const MatrixPart& p : plan.parts) source.drop_all_pages(p.source);
+  return encoder.error();
 }
 
 }  // namespace
 
-void convert_tensor(const WeightLoader& source, const ConvertedTensor& t, const ImportanceFile& importance, int threads,
-                    const std::function<void(std::span<const std::byte>)>& write) {
+EncodingError convert_tensor(const WeightLoader& source, const ConvertedTensor& t, const ImportanceFile& importance,
+                             int threads, const std::function<void(std::span<const std::byte>)>& write) {
   if (t.plan.matrices > 0) return convert_matrices(source, t, importance, threads, write);
   if (t.number) {
     std::vector<std::byte> made(bytes_of_row(t.to, 1));
     RowEncoder(t, importance, 1, 1)(0, {&*t.number, 1}, made.data(), [&] { return t.name; });
-    return write(made);
+    write(made);
+    return {};
   }
   // In a one-dimensional tensor with a row order, each element is a row.
   const bool single = t.dims.size() < 2 && !t.row_order.empty();
   const std::int64_t row = single ? 1 : t.row_size(), rows = single ? t.row_size() : t.rows();
-  if (row == 0 || rows == 0) return;
+  if (row == 0 || rows == 0) return {};
   const std::size_t in_bytes = bytes_of_row(t.from, row);
   const auto parts = static_cast<std::int64_t>(t.sources.size());
   const std::int64_t rows_of_part = rows / parts;
@@ -307,7 +318,7 @@ void convert_tensor(const WeightLoader& source, const ConvertedTensor& t, const 
         source.drop_pages(name, at, now);
       }
     }
-    return;
+    return {};
   }
   const RowEncoder encoder(t, importance, rows, row);
   const std::int64_t slice = std::max<std::int64_t>(1, static_cast<std::int64_t>(kSliceElements) / row);
@@ -337,6 +348,7 @@ void convert_tensor(const WeightLoader& source, const ConvertedTensor& t, const 
     }
     source.drop_all_pages(name);
   }
+  return encoder.error();
 }
 
 std::string conversion_key(const WeightLoader& source, std::span<const ConvertedTensor> tensors,

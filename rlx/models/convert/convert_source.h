@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "rlx/formats/encoding_error.h"
 #include "rlx/formats/gguf.h"
 #include "rlx/models/convert/gguf_architectures.h"
 #include "rlx/models/convert/model_convert.h"
@@ -73,10 +74,11 @@ class ImportanceFile {
 /// The GGUF type of a safetensors tensor. Errors: Unsupported for a dtype that GGUF lacks, naming the tensor.
 GgufType gguf_type_of_view(const TensorView& view, const std::string& name);
 
-/// Converts `t` to its new type, some rows at a time and on several threads, and passes the bytes to `write`. Errors:
-/// BadFile naming the tensor and an element that is not finite where blocks are quantized.
-void convert_tensor(const WeightLoader& source, const ConvertedTensor& t, const ImportanceFile& importance, int threads,
-                    const std::function<void(std::span<const std::byte>)>& write);
+/// Converts `t` to its new type, some rows at a time and on several threads, and passes the bytes to `write`. Returns
+/// the error of the new type. Errors: BadFile naming the tensor and an element that is not finite where blocks are
+/// quantized.
+EncodingError convert_tensor(const WeightLoader& source, const ConvertedTensor& t, const ImportanceFile& importance,
+                             int threads, const std::function<void(std::span<const std::byte>)>& write);
 
 /// Row order of q or k between Hugging Face (half-split heads) and GGUF's llama (interleaved pairs), for heads of
 /// `head_dim` rows.

@@ -19,6 +19,7 @@
 #include "rlx/models/convert/convert_settings.h"
 #include "rlx/models/convert/convert_source.h"
 #include "rlx/models/convert/gguf_vocabulary.h"
+#include "rlx/models/convert/tokenizer_files.h"
 #include "rlx/models/model_family.h"
 #include "rlx/tensor/out_of_memory.h"
 
@@ -154,15 +155,18 @@ void convert_all(Work& work, std::span<const ConvertedTensor> tensors, std::size
     const ConvertedTensor& t = tensors[i];
     const std::size_t made = gguf_size_bytes(t.to, t.dims), read = t.source_bytes();
     std::size_t written = 0, told = 0;
-    convert_tensor(work.source, t, work.importance, work.threads, [&](std::span<const std::byte> bytes) {
+    const auto written_out = [&](std::span<const std::byte> bytes) {
       write(bytes);
       written += bytes.size();
       const auto so_far = static_cast<std::size_t>(static_cast<double>(read) * static_cast<double>(written) /
                                                    static_cast<double>(made));
       work.steps.add(so_far - told);
       told = so_far;
-    });
+    };
+    const EncodingError error = convert_tensor(work.source, t, work.importance, work.threads, written_out);
     work.steps.add(read - told);
+    if (const std::string problem = encoding_problem(t.to, error); !problem.empty() && work.options.note)
+      work.options.note(concat_text(t.name, ": ", problem));
   }
   if (!any_damaged_mapping()) return;
   for (const std::string& name : work.source.names())
@@ -616,7 +620,7 @@ void convert_to_folder(const std::string& source, const std::string& folder, con
   const std::string key = conversion_key(*file, tensors, options, file->architecture());
   write_safetensors_files(folder, key, *file, tensors, options);
   write_file(join_path(folder, "config.json"), config);
-  if (options.note) options.note("tokenizer.json is not written: copy it from the original model's folder");
+  write_tokenizer_files(*file, folder, options.note);
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("convert_to_folder");
 }

@@ -32,8 +32,9 @@ struct ConvertOptions {
 /// Errors: those of the readers; Unsupported for an unknown model_type, a setting or a tensor without a rule, and for
 /// unsupported types; BadFile for a tensor that is missing, has a wrong shape or holds NaN, and for a full disk.
 void convert_to_gguf(const std::string& source, const std::string& target, const ConvertOptions& options);
-/// Converts the GGUF file `source` to config.json and model.safetensors in `folder`, in F32, F16 or BF16. The tokenizer
-/// is not written: a GGUF file lacks parts of tokenizer.json. Errors and unfinished files: as convert_to_gguf.
+/// Converts the GGUF file `source` to config.json and model.safetensors in `folder`, in F32, F16 or BF16, with
+/// tokenizer.json, tokenizer_config.json and generation_config.json from its vocabulary. Errors and unfinished files:
+/// as convert_to_gguf.
 void convert_to_folder(const std::string& source, const std::string& folder, const ConvertOptions& options);
 
 }  // namespace rlx

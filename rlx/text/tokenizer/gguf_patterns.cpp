@@ -135,6 +135,8 @@ constexpr GgufPreTokenizer kPreTokenizers[] = {
 
 }  // namespace
 
+std::span<const GgufPreTokenizer> gguf_pre_tokenizers() { return kPreTokenizers; }
+
 const GgufPreTokenizer* find_gguf_pre_tokenizer(std::string_view name) {
   if (name.empty()) name = "default";
   for (const GgufPreTokenizer& p : kPreTokenizers)

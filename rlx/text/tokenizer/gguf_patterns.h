@@ -17,5 +17,7 @@ struct GgufPreTokenizer {
 
 /// The entry of a name, or null. The empty name means "default".
 const GgufPreTokenizer* find_gguf_pre_tokenizer(std::string_view name);
+/// All entries.
+std::span<const GgufPreTokenizer> gguf_pre_tokenizers();
 
 }  // namespace rlx

@@ -74,15 +74,17 @@ class GgufTokenizerReader {
     throw Error(ErrorCode::BadFile, concat_text(file_.source(), ": \"", key, "\" ", what));
   }
 
-  // The id in tokenizer.ggml.NAME_token_id.
+  // The id in tokenizer.ggml.NAME_token_id. Files name ids that no token has, mostly 2^32 - 1, for tokens that they do
+  // not use (special_token_problems tells of them).
   std::optional<TokenId> id_of(std::string_view name) const {
-    const std::string key = concat_text("tokenizer.ggml.", name, "_token_id");
-    const GgufValue* value = file_.find_value(key);
+    const GgufValue* value = file_.find_value(concat_text("tokenizer.ggml.", name, "_token_id"));
     if (value == nullptr) return std::nullopt;
     const std::int64_t id = value->as_int();
-    if (id < 0 || id >= static_cast<std::int64_t>(tokens_.size()))
-      fail(key, concat_text("is ", id, ", but there are ", tokens_.size(), " tokens"));
+    if (id < 0 || id >= static_cast<std::int64_t>(tokens_.size())) return std::nullopt;
     return static_cast<TokenId>(id);
+  }
+  bool names_no_token(std::string_view name) const {
+    return file_.find_value(concat_text("tokenizer.ggml.", name, "_token_id")) != nullptr && !id_of(name);
   }
 
   void add_special(std::string_view name, std::vector<TokenId>& ids) const {
@@ -90,6 +92,7 @@ class GgufTokenizerReader {
     if (!id && name == "cls") id = id_of("bos");
     if (!id && name == "seperator") id = id_of("eos");
     if (id) return ids.push_back(*id);
+    if (names_no_token(name)) return;  // nothing is added, as other readers do
     fail(concat_text("tokenizer.ggml.", name, "_token_id"), "is missing, but the model adds this token to texts");
   }
 
@@ -259,7 +262,9 @@ class GgufTokenizerReader {
     decoder.flag = true;
     parts_.decoder.add(std::move(decoder));
     const std::optional<TokenId> unknown = id_of("unknown");
-    if (!unknown) fail("tokenizer.ggml.unknown_token_id", "is missing");
+    if (!unknown)
+      fail("tokenizer.ggml.unknown_token_id",
+           names_no_token("unknown") ? "names no token, but words outside the vocabulary need one" : "is missing");
     parts_.model = std::make_unique<WordPieceModel>(*parts_.vocabulary, *unknown, "##", 100);
   }
 

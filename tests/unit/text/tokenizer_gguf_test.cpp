@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "rlx/formats/gguf.h"
+#include "rlx/text/chat_template.h"
 #include "rlx/text/tokenizer.h"
 #include "tests/support/error_text.h"
 #include "tests/support/gguf_bytes.h"
@@ -148,8 +149,33 @@ TEST_CASE("tokenizer_from_gguf: what does not fit is named") {
   CHECK(contains(message_of_gguf(g), "\"tokenizer.ggml.scores\" has 1 elements for 2 tokens"));
 
   g = llama_file();
-  g.number<std::uint32_t>("tokenizer.ggml.padding_token_id", GgufKind::U32, 77);
-  CHECK(contains(message_of_gguf(g), "\"tokenizer.ggml.padding_token_id\" is 77, but there are 9 tokens"));
+  CHECK(message_of_gguf(g).empty());
+}
+
+TEST_CASE("tokenizer_from_gguf: special tokens that the vocabulary lacks are left out") {
+  for (const char* name : {"padding", "eos", "bos", "unknown", "seperator", "cls", "mask"})
+    for (const std::int64_t id : {std::int64_t{77}, std::int64_t{0xFFFFFFFF}, std::int64_t{-1}}) {
+      CAPTURE(name);
+      CAPTURE(id);
+      GgufBytes g;
+      g.text("tokenizer.ggml.model", "llama");
+      add_strings(g, "tokenizer.ggml.tokens", {"<unk>", "<s>", "</s>", "a"});
+      add_numbers<float>(g, "tokenizer.ggml.scores", GgufKind::F32, {0, 0, 0, -9});
+      for (const auto& [key, good] : {std::pair("unknown", 0), std::pair("bos", 1), std::pair("eos", 2)})
+        if (std::string_view(key) != name)
+          g.number<std::uint32_t>(concat_text("tokenizer.ggml.", key, "_token_id"), GgufKind::U32,
+                                  static_cast<std::uint32_t>(good));
+      g.number<std::uint8_t>("tokenizer.ggml.add_space_prefix", GgufKind::Bool, 0);
+      g.number<std::int64_t>(concat_text("tokenizer.ggml.", name, "_token_id"), GgufKind::I64, id);
+      const bool bos = std::string_view(name) != "bos";
+      CHECK(read_gguf(g)->encode("a") == (bos ? Ids{1, 3} : Ids{3}));
+      const std::string bytes = g.bytes();
+      const auto file = GgufFile::from_bytes(std::as_bytes(std::span(bytes)), "m.gguf");
+      const std::vector<std::string> problems = special_token_problems(*file);
+      REQUIRE(problems.size() == 1);
+      CHECK(problems[0] == concat_text("m.gguf: tokenizer.ggml.", name, "_token_id is ", id,
+                                       ", but there are 4 tokens: the model is used without this token"));
+    }
 }
 
 }  // namespace rlx

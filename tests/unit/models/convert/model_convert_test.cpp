@@ -114,7 +114,8 @@ TEST_CASE("convert: a folder becomes a file whose metadata and tensors say the s
     ConvertOptions back;
     back.note = [&](const std::string& text) { notes.push_back(text); };
     convert_to_folder(file->source(), m.dir.file("back"), back);
-    CHECK(notes == std::vector<std::string>{"tokenizer.json is not written: copy it from the original model's folder"});
+    CHECK(notes == std::vector<std::string>{"tokenizer.json is not written: the GGUF file has no vocabulary; copy it "
+                                            "from the original model's folder"});
     const auto weights = SafetensorsFolder::open(m.dir.file("back"));
     CHECK(weights->names().size() == m.tensors.size());
     for (const auto& entry : m.tensors) {
