@@ -2,8 +2,12 @@
 #include "cli/arguments.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstdlib>
+#include <limits>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include <CLI/CLI.hpp>
@@ -42,9 +46,30 @@ Argument Argument::check(std::function<std::string(const std::string&)> problem)
 Argument Argument::needs(Argument other) const { return Argument(option_->needs(other.option_)); }
 Argument Argument::excludes(Argument other) const { return Argument(option_->excludes(other.option_)); }
 
+namespace {
+
+// Why `text` is no value of the integer type T; CLI11 takes the nearest value, and a negative one modulo 2^64.
+template <class T>
+std::string integer_problem(const std::string& text) {
+  const bool negative = text.starts_with('-');
+  char* end = nullptr;
+  errno = 0;
+  const unsigned long long size = std::strtoull(text.c_str() + (negative || text.starts_with('+') ? 1 : 0), &end, 0);
+  if (*end != '\0' || end == text.c_str()) return {};  // CLI11 says that this is no number
+  const auto most = static_cast<unsigned long long>(std::numeric_limits<T>::max());
+  const unsigned long long least = std::is_signed_v<T> ? most + 1 : 0;
+  if (errno != ERANGE && size <= (negative ? least : most)) return {};
+  return concat_text("must be an integer from ", std::numeric_limits<T>::min(), " to ", std::numeric_limits<T>::max(),
+                     ", got ", text);
+}
+
+}  // namespace
+
 template <ArgumentValue T>
 Argument Command::add_option(const std::string& names, T& variable, const std::string& help) const {
-  return Argument(app_->add_option(names, variable, help));
+  CLI::Option* option = app_->add_option(names, variable, help);
+  if constexpr (std::integral<T>) option->check(CLI::Validator(integer_problem<T>, ""));
+  return Argument(option);
 }
 template Argument Command::add_option(const std::string&, std::string&, const std::string&) const;
 template Argument Command::add_option(const std::string&, std::optional<std::string>&, const std::string&) const;

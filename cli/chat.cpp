@@ -1,6 +1,7 @@
 // `rlx chat`: a conversation with a language model.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <iostream>
 #include <memory>
@@ -49,6 +50,16 @@ class Chat {
       throw;
     }
   }
+  // Replaces the system message; the turns stay.
+  void set_system(const std::string& text) {
+    require_text(text, "the system message");
+    if (kept_ > 0)
+      c_.messages.front().content = text;
+    else
+      c_.messages.insert(c_.messages.begin(), {"system", text});
+    kept_ = 1;
+  }
+  std::string system() const { return kept_ > 0 ? c_.messages.front().content : ""; }
   void begin_anew() {
     c_.messages.resize(kept_);
     c_.tokens.clear();
@@ -101,16 +112,72 @@ class Chat {
   std::size_t kept_ = 0;  // messages that a new conversation begins with
 };
 
-// The file name of a line such as "/save FILE"; none if the line is not this command.
-std::optional<std::string> file_of(std::string_view line, std::string_view command) {
-  if (!line.starts_with(command)) return std::nullopt;
-  line.remove_prefix(command.size());
-  if (!line.empty() && line.front() != ' ') return std::nullopt;
+constexpr const char* kHelp =
+    "  /help            this list\n"
+    "  /new, /clear     a new conversation with the same system message\n"
+    "  /system [TEXT]   sets the system message; without a text shows it\n"
+    "  /save FILE       saves the conversation\n"
+    "  /load FILE       continues a saved one\n"
+    "  /quit, /exit     the end, as ctrl-D\n"
+    "  //TEXT           says TEXT with one slash in front of it\n"
+    "Ctrl-C ends an answer. Every other line is said to the model.\n";
+
+// A line as a command: "/save FILE" is {"save", "FILE"}. Lines whose first word is no word behind one slash, such as a
+// path with two slashes, are none.
+struct LineCommand {
+  std::string name, argument;
+};
+std::optional<LineCommand> command_of(std::string_view line) {
+  if (!line.starts_with('/')) return std::nullopt;
+  const std::size_t end = std::min(line.find_first_of(" \t\r"), line.size());
+  const std::string_view word = line.substr(1, end - 1);
+  const auto in_name = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '-' || c == '?';
+  };
+  if (!std::all_of(word.begin(), word.end(), in_name)) return std::nullopt;
+  line.remove_prefix(end);
   const std::size_t first = line.find_first_not_of(" \t\r"), last = line.find_last_not_of(" \t\r");
-  if (first == std::string_view::npos)
-    throw Error(ErrorCode::InvalidArgument, concat_text(command, " needs the name of a file"),
-                concat_text(command, " FILE"));
-  return std::string(line.substr(first, last + 1 - first));
+  return LineCommand{std::string(word),
+                     first == line.npos ? std::string() : std::string(line.substr(first, last + 1 - first))};
+}
+
+// Runs a command of the conversation. False: it ends.
+bool run_command(Chat& chat, const LineCommand& c) {
+  const auto refuse = [&](std::string what, std::string hint) {
+    throw Error(ErrorCode::InvalidArgument, concat_text("/", c.name, " ", what), std::move(hint));
+  };
+  const auto plain = [&] {
+    if (!c.argument.empty()) refuse("takes nothing after it", "/help lists the commands");
+  };
+  if (c.name == "save" || c.name == "load") {
+    if (c.argument.empty()) refuse("needs the name of a file", concat_text("/", c.name, " FILE"));
+    if (c.name == "save")
+      chat.save(c.argument);
+    else
+      chat.load(c.argument);
+  } else if (c.name == "system") {
+    if (!c.argument.empty())
+      chat.set_system(c.argument);
+    else
+      std::fprintf(stderr, "%s\n", chat.system().empty() ? "(no system message)" : chat.system().c_str());
+  } else if (c.name == "new" || c.name == "clear") {
+    plain();
+    chat.begin_anew();
+  } else if (c.name == "help" || c.name == "?") {
+    std::fputs(kHelp, stderr);
+  } else if (c.name == "quit" || c.name == "exit" || c.name == "bye" || c.name == "q") {
+    plain();
+    return false;
+  } else {
+    const std::vector<std::string> known{"help", "new", "clear", "system", "save", "load", "quit", "exit"};
+    std::string guess = did_you_mean(c.name, known, "");
+    const std::size_t quote = guess.find('\'');
+    if (quote != guess.npos) guess.insert(quote + 1, "/");
+    throw Error(
+        ErrorCode::InvalidArgument, concat_text("there is no command /", c.name),
+        concat_text(guess, guess.empty() ? "" : "; ", "/help lists the commands, //", c.name, " says it to the model"));
+  }
+  return true;
 }
 
 void run_chat(const ChatArgs& args) {
@@ -124,24 +191,17 @@ void run_chat(const ChatArgs& args) {
   Chat chat(args, std::move(loaded), std::move(grammar));
   const bool terminal = isatty(STDIN_FILENO) != 0;
   if (terminal)
-    std::fputs(
-        "Ctrl-C ends an answer, Ctrl-D the conversation; /new starts over, /save FILE saves the conversation, /load "
-        "FILE "
-        "loads one.\n",
-        stderr);
+    std::fputs("Ctrl-C ends an answer, ctrl-D or /quit the conversation; /help lists the commands.\n", stderr);
   std::string line;
   while (true) {
     if (terminal) show("> ");
     if (!std::getline(std::cin, line)) break;
     try {
-      if (line == "/new")
-        chat.begin_anew();
-      else if (const auto to = file_of(line, "/save"))
-        chat.save(*to);
-      else if (const auto from = file_of(line, "/load"))
-        chat.load(*from);
-      else if (line.find_first_not_of(" \t\r") != std::string::npos)
-        chat.say(line);
+      if (const auto command = command_of(line)) {
+        if (!run_command(chat, *command)) break;
+      } else if (line.find_first_not_of(" \t\r") != std::string::npos) {
+        chat.say(line.starts_with("//") ? line.substr(1) : line);
+      }
     } catch (const Error& e) {
       if (!terminal) throw;
       std::fprintf(stderr, "rlx: %s\n", e.what());
@@ -160,6 +220,7 @@ void register_chat(CommandLine& line) {
   cmd.add_option("--system", args->system, kSystemUsage);
   cmd.add_flag("--drop-oldest", args->drop_oldest,
                "When the context is full, drop the oldest turns but keep the system message");
+  cmd.footer(concat_text("Lines that begin with a slash are commands:\n", kHelp, kExitStatus));
   cmd.callback([args] { run_chat(*args); });
 }
 

@@ -60,6 +60,47 @@ void say_packed_layout_problems(const DecoderModel& model) {
     std::fprintf(stderr, "rlx: %s\n", problem.c_str());
 }
 
+struct TokenBias {
+  std::string token;  // an id, or the text of one token
+  float bias = 0;
+};
+TokenBias token_bias(const std::string& arg) {
+  const std::size_t at = arg.rfind('=');
+  char* end = nullptr;
+  const std::string number = at == arg.npos ? "" : arg.substr(at + 1);
+  const float bias = std::strtof(number.c_str(), &end);
+  const bool good = !number.empty() && *end == '\0' && at > 0 && !std::isnan(bias) && !(bias > 0 && std::isinf(bias));
+  if (!good)
+    throw UsageError(ErrorCode::InvalidArgument, concat_text("--logit-bias ", arg, " is not TOKEN=BIAS"),
+                     "TOKEN is an id or the text of one token; BIAS is a number, or -inf to forbid the token");
+  return {arg.substr(0, at), bias};
+}
+TokenId token_of(const std::string& text, const LanguageModel& m) {
+  if (!text.empty() && text.find_first_not_of("0123456789") == text.npos) {
+    const std::int64_t size = m.decoder.config().vocab_size;
+    if (text.size() > 9 || std::stoll(text) >= size)
+      throw UsageError(ErrorCode::InvalidArgument,
+                       concat_text("--logit-bias: there is no token ", text, " among the ", size, " of the model"));
+    return static_cast<TokenId>(std::stoll(text));
+  }
+  require_text(text, "--logit-bias");
+  if (const auto id = m.tokenizer->token_to_id(text)) return *id;
+  const std::vector<TokenId> ids = m.tokenizer->encode(text, false);
+  if (ids.size() != 1)
+    throw UsageError(ErrorCode::InvalidArgument,
+                     concat_text("--logit-bias: '", text, "' is ", ids.size(), " tokens, not one"),
+                     "give each token by its id");
+  return ids[0];
+}
+
+JsonSchemaOptions form_named(const std::string& whitespace) {
+  if (whitespace == "none") return {.whitespace = JsonWhitespace::None};
+  if (whitespace == "spaced") return {.whitespace = JsonWhitespace::Spaced};
+  JsonSchemaOptions flexible;
+  if (whitespace == "single") flexible.max_whitespace = 1;
+  return flexible;
+}
+
 }  // namespace
 
 // A schema is a JSON object or the name of a file.
@@ -67,9 +108,10 @@ std::optional<Grammar> read_grammar(const ModelArgs& args) {
   if (!args.grammar.empty()) return Grammar::from_gbnf(read_text(args.grammar), args.grammar);
   if (args.json_schema.empty()) return std::nullopt;
   const std::size_t first = args.json_schema.find_first_not_of(" \t\r\n");
+  const JsonSchemaOptions form = form_named(args.json_whitespace);
   if (first != std::string::npos && args.json_schema[first] == '{')
-    return json_schema_grammar(args.json_schema, {}, "--json-schema");
-  return json_schema_grammar(read_text(args.json_schema), {}, args.json_schema);
+    return json_schema_grammar(args.json_schema, form, "--json-schema");
+  return json_schema_grammar(read_text(args.json_schema), form, args.json_schema);
 }
 
 GenerationOptions generation_options(const ModelArgs& args, const LanguageModel& m, std::optional<Grammar> grammar) {
@@ -77,6 +119,10 @@ GenerationOptions generation_options(const ModelArgs& args, const LanguageModel&
   o.grammar = std::move(grammar);
   o.sampling = args.sampling;
   if (!args.order.empty()) o.sampling.order = parse_sampling_order(args.order);
+  for (const std::string& arg : args.logit_bias) {
+    const TokenBias given = token_bias(arg);
+    o.sampling.logit_bias.emplace_back(token_of(given.token, m), given.bias);
+  }
   o.max_new_tokens = args.tokens;
   o.stop = args.stop;
   o.stop_tokens = m.end_tokens;
@@ -87,6 +133,7 @@ GenerationOptions generation_options(const ModelArgs& args, const LanguageModel&
 LoadedModels load_models(const ModelArgs& args) {
   (void)check_arguments([&] { return Sampler(args.sampling); });
   (void)check_arguments([&] { return StopStrings(args.stop); });
+  for (const std::string& arg : args.logit_bias) (void)token_bias(arg);
   if (!args.order.empty()) (void)check_arguments([&] { return parse_sampling_order(args.order); });
   Session session = session_on(args.device);
   session.with_threads(args.threads);
@@ -107,6 +154,7 @@ LoadedModels load_models(const ModelArgs& args) {
                  static_cast<double>(m.decoder.packed_weights()->found_bytes()) / 1e6,
                  static_cast<double>(m.decoder.packed_weights()->saved_bytes()) / 1e6);
   say_packed_layout_problems(m.decoder);
+  for (const std::string& problem : m.problems) std::fprintf(stderr, "rlx: %s\n", problem.c_str());
   if (const std::int64_t known = m.decoder.config().max_positions; known > 0 && m.decoder.context() > known)
     std::fprintf(stderr, "rlx: a context of %lld tokens is more than the %lld that the model was trained for\n",
                  static_cast<long long>(m.decoder.context()), static_cast<long long>(known));
@@ -184,10 +232,17 @@ void add_model_options(Command cmd, ModelArgs& args) {
   cmd.add_flag("--skip-memory-check", args.skip_memory_check, "Load the model even if it seems not to fit into memory");
   const Argument grammar =
       cmd.add_option("--grammar", args.grammar, "Constrain answers to this GBNF grammar").type_name("FILE");
-  cmd.add_option("--json-schema", args.json_schema,
-                 "Constrain answers to JSON of this schema: a file, or the schema itself")
-      .type_name("FILE|TEXT")
-      .excludes(grammar);
+  const Argument schema = cmd.add_option("--json-schema", args.json_schema,
+                                         "Constrain answers to JSON of this schema: a file, or the schema itself")
+                              .type_name("FILE|TEXT")
+                              .excludes(grammar);
+  cmd.add_option(
+         "--json-whitespace", args.json_whitespace,
+         "White space in such answers: none, spaced (one space after : and ,), single (at most one character where "
+         "JSON allows it) or flexible (up to 64 characters)")
+      .one_of({"none", "spaced", "single", "flexible"})
+      .show_default()
+      .needs(schema);
   cmd.add_option("--chat-template", args.chat_template, "Jinja file to use instead of the model's chat template")
       .type_name("FILE");
   cmd.add_option("--save-state", args.save_state, "Save the conversation and its KV cache at the end")
@@ -219,6 +274,11 @@ void add_model_options(Command cmd, ModelArgs& args) {
   number("--mirostat", s.mirostat, "0: off, or version 1 or 2");
   number("--mirostat-tau", s.mirostat_tau, "Surprise that Mirostat aims for, in bits");
   number("--mirostat-eta", s.mirostat_eta, "Learning rate of Mirostat");
+  cmd.add_option("--logit-bias", args.logit_bias,
+                 "Add BIAS to the logit of a token, an id or a text; -inf forbids it (may be given several times)")
+      .type_name("TOKEN=BIAS")
+      .one_value_each()
+      .group(group);
   cmd.add_option("--order", args.order, "Sampling steps in order, for example \"top_k;top_p;temperature\"")
       .group(group);
 }

@@ -20,8 +20,8 @@ struct ModelArgs {
   std::int64_t context = 0, tokens = 0;
   int threads = 0;
   SamplingOptions sampling{};
-  std::vector<std::string> stop, adapters;
-  std::string grammar, json_schema, chat_template, load_state, save_state, packed_weights;
+  std::vector<std::string> stop, adapters, logit_bias;
+  std::string grammar, json_schema, json_whitespace = "single", chat_template, load_state, save_state, packed_weights;
   bool timings = false, skip_memory_check = false, verify_packed_weights = false;
 };
 

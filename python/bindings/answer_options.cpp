@@ -91,7 +91,10 @@ const std::map<std::string, AnswerOption, std::less<>>& answer_options() {
         [](GenerationOptions& o, nb::handle v) { set_grammar(o, v, [&] { return grammar_from(v); }); }}},
       {"json_schema",
        {"a dict or a JSON text",
-        [](GenerationOptions& o, nb::handle v) { set_grammar(o, v, [&] { return schema_grammar_from(v); }); }}},
+        [](GenerationOptions& o, nb::handle v) {
+          // A model cannot fill an answer with blanks.
+          set_grammar(o, v, [&] { return schema_grammar_from(v, {.max_whitespace = 1}); });
+        }}},
       {"adapter",
        {"the name of one, or None",
         [](GenerationOptions& o, nb::handle v) {

@@ -82,6 +82,7 @@ struct PyLanguageModel {
   std::shared_ptr<const Tokenizer> tokenizer;
   std::optional<ChatTemplate> chat;
   std::vector<TokenId> end_tokens;
+  std::vector<std::string> problems{};                // of the model's files, where it works in spite of them
   std::vector<std::string> packed_weight_problems{};  // one text for each problem with the folder of packed weights
   FairLock turns;
   Engine engine;

@@ -102,6 +102,7 @@ ModelPtr loaded_model(const std::filesystem::path& path, nb::dict given) {
     for (std::string& problem : model.packed_weights()->problems()) problems.push_back(std::move(problem));
   };
   add_problems(m.decoder);
+  std::vector<std::string> file_problems = m.problems;
   std::optional<DraftModel> draft;
   if (drafts_from) {
     o.matmul_precision = matmul_precision_named(precision, *drafts_from);
@@ -110,6 +111,7 @@ ModelPtr loaded_model(const std::filesystem::path& path, nb::dict given) {
   }
   auto loaded = std::make_shared<PyLanguageModel>(std::move(m), from, usual, engine, std::move(draft));
   loaded->packed_weight_problems = std::move(problems);
+  loaded->problems = std::move(file_problems);
   return loaded;
 }
 

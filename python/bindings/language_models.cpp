@@ -310,6 +310,10 @@ void bind_language_models(nb::module_& m) {
           "cache_bytes", [](const PyLanguageModel& self) { return self.engine.model().cache_bytes(); },
           "The bytes of the KV cache.")
       .def_prop_ro(
+          "problems", [](const PyLanguageModel& self) { return self.problems; },
+          "What is wrong with the model's files where the model works in spite of it, one line each. load() warns of "
+          "each.")
+      .def_prop_ro(
           "packed_weight_problems", [](const PyLanguageModel& self) { return self.packed_weight_problems; },
           "The files of packed weights that could not be used or written, one line each. load() warns of each.")
       .def_prop_ro(

@@ -116,7 +116,7 @@ def load(
             verify_packed_weights=verify_packed_weights,
         ),
     )
-    for problem in model.packed_weight_problems:
+    for problem in model.problems + model.packed_weight_problems:
         warnings.warn(problem, RuntimeWarning, stacklevel=3)
     return model
 

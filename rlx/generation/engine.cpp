@@ -593,6 +593,10 @@ RequestId Engine::submit(std::span<const TokenId> prompt, const GenerationOption
     if (id < 0 || id >= e.model.config().vocab_size)
       refuse(concat_text("stop token ", id, " is not a token of the model, which has ids 0 to ",
                          e.model.config().vocab_size - 1));
+  for (const auto& [id, bias] : options.sampling.logit_bias)
+    if (id < 0 || id >= e.model.config().vocab_size)
+      refuse(
+          concat_text("logit_bias names token ", id, ", but the model has ids 0 to ", e.model.config().vocab_size - 1));
   if (!e.tokenizer && !options.stop.empty()) refuse("stop strings need a tokeniser, but the engine has none");
   const std::vector<std::string>& adapters = e.model.adapters();
   const auto adapter = std::find(adapters.begin(), adapters.end(), options.adapter);

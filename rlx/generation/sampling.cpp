@@ -97,12 +97,15 @@ Sampler::Sampler(SamplingOptions options) : options_(std::move(options)) {
   check_option(o.dynamic_range >= 0 && o.dynamic_range < kInf, "dynamic_range", o.dynamic_range, "0 or more");
   check_option(o.dynamic_exponent > 0 && o.dynamic_exponent < kInf, "dynamic_exponent", o.dynamic_exponent,
                "more than 0");
-  check_option(o.top_p > 0, "top_p", o.top_p, "more than 0 (1 or more: off)");
+  check_option(o.top_k >= 0, "top_k", o.top_k, "0 (off) or more");
+  check_option(o.top_p > 0 && o.top_p <= 1, "top_p", o.top_p, "more than 0 and at most 1 (1: off)");
   check_option(o.min_p >= 0 && o.min_p <= 1, "min_p", o.min_p, "from 0 to 1");
-  check_option(o.typical_p > 0, "typical_p", o.typical_p, "more than 0 (1 or more: off)");
-  check_option(!std::isnan(o.top_n_sigma), "top_n_sigma", o.top_n_sigma, "a number");
+  check_option(o.typical_p > 0 && o.typical_p <= 1, "typical_p", o.typical_p, "more than 0 and at most 1 (1: off)");
+  check_option(o.top_n_sigma >= 0 && o.top_n_sigma < kInf, "top_n_sigma", o.top_n_sigma, "0 (off) or more");
   check_option(o.xtc_probability >= 0 && o.xtc_probability <= 1, "xtc_probability", o.xtc_probability, "from 0 to 1");
-  check_option(o.xtc_threshold > 0, "xtc_threshold", o.xtc_threshold, "more than 0");
+  check_option(o.xtc_threshold > 0 && o.xtc_threshold <= 1, "xtc_threshold", o.xtc_threshold,
+               "more than 0 and at most 1");
+  check_option(o.penalty_window >= -1, "penalty_window", o.penalty_window, "-1 (all tokens) or more");
   check_option(o.repetition_penalty > 0 && o.repetition_penalty < kInf, "repetition_penalty", o.repetition_penalty,
                "more than 0 (1: off)");
   check_option(std::isfinite(o.frequency_penalty), "frequency_penalty", o.frequency_penalty, "a number");
@@ -110,11 +113,12 @@ Sampler::Sampler(SamplingOptions options) : options_(std::move(options)) {
   check_option(o.dry_multiplier >= 0 && o.dry_multiplier < kInf, "dry_multiplier", o.dry_multiplier, "0 or more");
   check_option(o.dry_base >= 1 && o.dry_base < kInf, "dry_base", o.dry_base, "1 or more");
   check_option(o.dry_allowed_length >= 1, "dry_allowed_length", o.dry_allowed_length, "1 or more");
+  check_option(o.dry_window >= -1, "dry_window", o.dry_window, "-1 (all tokens) or more");
   check_option(o.mirostat >= 0 && o.mirostat <= 2, "mirostat", o.mirostat, "0 (off), 1 or 2");
   check_option(o.mirostat_tau > 0 && o.mirostat_tau < kInf, "mirostat_tau", o.mirostat_tau, "more than 0");
   check_option(o.mirostat_eta > 0 && o.mirostat_eta < kInf, "mirostat_eta", o.mirostat_eta, "more than 0");
   for (const auto& [id, bias] : o.logit_bias) {
-    if (id < 0) refuse_sampling(concat_text("logit_bias names token ", id));
+    if (id < 0) refuse_sampling(concat_text("logit_bias names token ", id, ", but ids are 0 or more"));
     check_option(bias < kInf, "a logit_bias", bias, "a number, or -infinity");
   }
   for (std::size_t i = 0; i < o.order.size(); ++i)

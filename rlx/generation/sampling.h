@@ -39,25 +39,25 @@ struct SamplingOptions {
   /// Unless 0: the temperature lies between `temperature - range` and `temperature + range`, by the normalised entropy
   /// of the distribution raised to `dynamic_exponent`.
   float dynamic_range = 0, dynamic_exponent = 1;
-  std::int32_t top_k = 0;  // unless <= 0: this many of the largest logits stay, of equals the first
-  float top_p = 1;         // unless >= 1: the fewest of the likeliest tokens whose total probability reaches it stay
+  std::int32_t top_k = 0;  // unless 0: this many of the largest logits stay, of equals the first
+  float top_p = 1;         // unless 1: the fewest of the likeliest tokens whose total probability reaches it stay
   float min_p = 0;         // tokens stay that are at least min_p times as likely as the likeliest token
-  /// Unless >= 1: tokens are ordered by the distance of -log p from the entropy, and the fewest that reach this total
+  /// Unless 1: tokens are ordered by the distance of -log p from the entropy, and the fewest that reach this total
   /// probability stay (Meister et al., "Locally typical sampling", TACL 2023).
   float typical_p = 1;
-  float top_n_sigma = 0;  // unless <= 0: tokens stay whose logit is within n standard deviations of the largest
+  float top_n_sigma = 0;  // unless 0: tokens stay whose logit is within n standard deviations of the largest
   /// With this probability, only the least likely of all tokens with probability at least `xtc_threshold` stays; less
   /// likely tokens stay too.
   float xtc_probability = 0, xtc_threshold = 0.1F;
 
-  /// Penalties for tokens among the last `penalty_window` of the sequence (< 0: all of it). A positive logit is divided
+  /// Penalties for tokens among the last `penalty_window` of the sequence (-1: all of it). A positive logit is divided
   /// by `repetition_penalty` and a negative one multiplied. Then `frequency_penalty` times the number of occurrences
   /// and `presence_penalty` are subtracted.
   std::int32_t penalty_window = 64;
   float repetition_penalty = 1, frequency_penalty = 0, presence_penalty = 0;
   /// Unless `dry_multiplier` is 0: a token that would extend a repetition whose last L >= `dry_allowed_length` tokens
   /// stand at the end of the sequence loses dry_multiplier * dry_base^(L - dry_allowed_length). Only the last
-  /// `dry_window` tokens count (< 0: all). A repetition never crosses one of `dry_breakers`.
+  /// `dry_window` tokens count (-1: all). A repetition never crosses one of `dry_breakers`.
   float dry_multiplier = 0, dry_base = 1.75F;
   std::int32_t dry_allowed_length = 2, dry_window = -1;
   std::vector<TokenId> dry_breakers{};

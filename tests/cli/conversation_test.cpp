@@ -115,6 +115,100 @@ TEST_CASE("rlx chat: conversations are saved and loaded between turns") {
   CHECK(contains(run_rlx(m.chat("--load-state " + later), "a\n").err, "has a text, not a conversation"));
 }
 
+TEST_CASE("rlx chat: commands are carried out here and never said to the model") {
+  const ChatModel m;
+  const std::string options = "--seed 3 --context 800 -n 10 ";
+  const std::string one = said(run_rlx(m.chat(options), "one\n"));
+  for (const char* lines : {"/help\none\n", "/?\none\n", "one\n/quit\ntwo\n", "one\n/exit\ntwo\n", "/clear\none\n",
+                            "/new \none\n", "/system\none\n", "one\n/bye\n/nonsense\n", "\none\n"}) {
+    CAPTURE(lines);
+    const ProgramResult r = run_rlx(m.chat(options), lines);
+    CHECK(r.status == 0);
+    CHECK(r.out == one);
+  }
+  for (const char* word : {"/help", "/clear", "/system", "/save", "/load", "/quit", "//TEXT"})
+    CHECK(contains(run_rlx(m.chat(options), "/help\n").err, word));
+  CHECK(said(run_rlx(m.chat(options + "--system abc"), "one\n")) ==
+        said(run_rlx(m.chat(options), "/system abc\none\n")));
+  CHECK(said(run_rlx(m.chat(options + "--system zz"), "/system  abc \none\n")) ==
+        said(run_rlx(m.chat(options + "--system abc"), "one\n")));
+  CHECK(contains(run_rlx(m.chat(options + "--system abc"), "/system\n").err, "abc"));
+  // Unknown commands are errors with a guess; text behind two slashes, and paths, are said.
+  for (const auto& [said_line, wanted] :
+       {std::pair("/hlep", "did you mean '/help'"), std::pair("/quite\n", "'/quit'"), std::pair("/Save x", "'/save'"),
+        std::pair("/nonsense", "/help lists the commands"), std::pair("/clear all", "takes nothing after it"),
+        std::pair("/", "no command /")}) {
+    const std::string line = said_line, guess = wanted;
+    CAPTURE(line);
+    const ProgramResult r = run_rlx(m.chat(options), line + "\none\n");
+    CHECK(r.status == 1);
+    CHECK(r.out.empty());
+    CHECK(contains(r.err, guess));
+  }
+  CHECK(run_rlx(m.chat(options), "//one\n").status == 0);
+  CHECK(run_rlx(m.chat(options), "/usr/bin a\n").status == 0);
+}
+
+TEST_CASE("rlx generate: values out of range, biased tokens, white space of JSON") {
+  const ChatModel m;
+  for (const auto& [given, wanted] :
+       {std::pair("--top-p 2", "top_p is 2, but must be"), std::pair("--top-p 0", "top_p is 0"),
+        std::pair("--top-k -5", "top_k is -5, but must be"),
+        std::pair("--seed -1", "--seed: must be an integer from 0 to"),
+        std::pair("--seed 99999999999999999999", "got 99999999999999999999"),
+        std::pair("-n 99999999999999999999", "must be an integer from"),
+        std::pair("-n -1", "must be 0 or more, got -1"),
+        std::pair("--top-k 3000000000", "must be an integer from -2147483648 to 2147483647"),
+        std::pair("--penalty-window -2", "penalty_window is -2"), std::pair("--temperature nan", "temperature is nan"),
+        std::pair("--typical-p 1.5", "typical_p is 1.5"), std::pair("--mirostat 3", "mirostat is 3"),
+        std::pair("--logit-bias x", "--logit-bias x is not TOKEN=BIAS"),
+        std::pair("--logit-bias 5=inf", "is not TOKEN=BIAS"), std::pair("--logit-bias 5=", "is not TOKEN=BIAS"),
+        std::pair("--logit-bias =5", "is not TOKEN=BIAS"), std::pair("--logit-bias 96=1", "there is no token 96"),
+        std::pair("--json-whitespace none", "requires"),
+        std::pair("--json-schema {} --json-whitespace tabs", "tabs")}) {
+    const std::string option = given, words = wanted;
+    CAPTURE(option);
+    const ProgramResult r = run_rlx(m.generate("abc -n 3 " + option));
+    CHECK(r.status == 2);
+    CHECK(contains(r.err, words));
+  }
+  CHECK(said(run_rlx(m.generate("abc -n 3 --seed 18446744073709551615"))).size() > 0);
+  // A forced token, by its id and by its text.
+  const std::string forced = said(run_rlx(m.generate("abc --raw -n 4 --logit-bias b=1000")));
+  CHECK(forced == "bbbb\n");
+  const std::string other = said(run_rlx(m.generate("abc --raw -n 4 --logit-bias b=1000 --logit-bias b=-inf")));
+  CHECK(other != forced);
+  const std::string schema = R"('{"type":"array","items":{"enum":["ab","ba"]},"minItems":2,"maxItems":2}')";
+  for (const char* seed : {"1", "2", "3", "4"}) {
+    const std::string with = concat_text("abc --context 512 --seed ", seed, " --json-schema ", schema);
+    // At most one blank in each of the four places.
+    const std::string usual = said(run_rlx(m.generate(with)));
+    CHECK(JsonDocument::parse(usual, "answer").root().size() == 2);
+    CHECK(usual.size() <= std::string("[\"ab\",\"ba\"]\n").size() + 4);
+    CHECK(contains(said(run_rlx(m.generate(with + " --json-whitespace spaced"))), "\", \""));
+    CHECK(said(run_rlx(m.generate(with + " --json-whitespace none"))).size() ==
+          std::string("[\"ab\",\"ba\"]\n").size());
+    const std::string free = said(run_rlx(m.generate(with + " --json-whitespace flexible")));
+    CHECK(JsonDocument::parse(free, "answer").root().size() == 2);
+  }
+}
+
+TEST_CASE("rlx generate: a chat template that does not parse stops only what needs it") {
+  const ChatModel m;
+  const std::string options = "abc -n 3 --seed 2 ";
+  const std::string raw = said(run_rlx(m.generate(options + "--raw")));
+  const std::string own = m.folder.write("own.jinja", "{% for m in messages %}{{ m.content }}{% endfor %}");
+  const std::string with_own = said(run_rlx(m.generate(options + "--chat-template " + own)));
+  m.folder.write("chat_template.jinja", "{% if messages %}\n{% bogus %}");
+  CHECK(said(run_rlx(m.generate(options + "--raw"))) == raw);
+  CHECK(said(run_rlx(m.generate(options + "--chat-template " + own))) == with_own);
+  for (const ProgramResult& r : {run_rlx(m.generate(options)), run_rlx(m.chat(""), "abc\n")}) {
+    CHECK(r.status == 1);
+    CHECK(contains(r.err, "chat_template.jinja': TemplateSyntaxError: Encountered unknown tag 'bogus'"));
+    CHECK(contains(r.err, "--chat-template FILE"));
+  }
+}
+
 TEST_CASE("rlx chat: when the context is full") {
   const ChatModel m;
   const std::string line = "aaaaaaaaaaaaaaaaaaaa\n", lines = line + line + line + line + line + line;

@@ -56,6 +56,9 @@ OPTIONS = {
     "beyond 32 bits": (TypeError, "top_k takes an integer of 32 bits", dict(top_k=2**40)),
     "negative tokens": (ValueError, "max_new_tokens must be 0 or more, got -1", dict(max_new_tokens=-1)),
     "a bias of texts": (TypeError, "logit_bias takes", dict(logit_bias={1: "x"})),
+    "a top_p above 1": (ValueError, "top_p is 2, but must be more than 0 and at most 1", dict(top_p=2)),
+    "a negative top_k": (ValueError, "top_k is -5, but must be 0", dict(top_k=-5)),
+    "a bias of no token": (ValueError, "logit_bias names token 99999", dict(logit_bias={99999: 1.0})),
     "tools for a text": (TypeError, "there is no option 'tools'", dict(tools=[])),
 }
 

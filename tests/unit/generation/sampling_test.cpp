@@ -197,6 +197,72 @@ TEST_CASE("sampling: steps run in their order, and only those that are named") {
   CHECK(contains(error_text([] { (void)parse_sampling_order("xtc;xtc"); }), "twice"));
 }
 
+TEST_CASE("sampling: every option out of its range is named") {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN(), kInf = std::numeric_limits<float>::infinity();
+  struct Range {
+    const char* name;
+    float SamplingOptions::*field;
+    std::vector<float> good, bad;
+  };
+  using S = SamplingOptions;
+  const std::vector<Range> ranges{
+      {"temperature", &S::temperature, {0, 5}, {-1, kNan, kInf}},
+      {"dynamic_range", &S::dynamic_range, {0, 1}, {-1, kNan, kInf}},
+      {"dynamic_exponent", &S::dynamic_exponent, {0.1F, 3}, {0, -1, kNan, kInf}},
+      {"top_p", &S::top_p, {0.01F, 1}, {0, -1, 1.01F, 2, kNan, kInf}},
+      {"min_p", &S::min_p, {0, 1}, {-0.1F, 1.1F, kNan}},
+      {"typical_p", &S::typical_p, {0.01F, 1}, {0, 2, kNan}},
+      {"top_n_sigma", &S::top_n_sigma, {0, 3}, {-1, kNan, kInf}},
+      {"xtc_probability", &S::xtc_probability, {0, 1}, {-1, 2, kNan}},
+      {"xtc_threshold", &S::xtc_threshold, {0.1F, 1}, {0, 2, kNan}},
+      {"repetition_penalty", &S::repetition_penalty, {0.5F, 2}, {0, -1, kNan, kInf}},
+      {"frequency_penalty", &S::frequency_penalty, {-2, 2}, {kNan, kInf}},
+      {"presence_penalty", &S::presence_penalty, {-2, 2}, {kNan, kInf}},
+      {"dry_multiplier", &S::dry_multiplier, {0, 2}, {-1, kNan, kInf}},
+      {"dry_base", &S::dry_base, {1, 2}, {0, kNan, kInf}},
+      {"mirostat_tau", &S::mirostat_tau, {1, 5}, {0, -1, kNan, kInf}},
+      {"mirostat_eta", &S::mirostat_eta, {0.1F, 1}, {0, -1, kNan, kInf}},
+  };
+  for (const Range& r : ranges) {
+    CAPTURE(r.name);
+    SamplingOptions o;
+    for (const float v : r.good) {
+      o.*r.field = v;
+      CHECK(error_text([&] { (void)Sampler(o); }).empty());
+    }
+    for (const float v : r.bad) {
+      CAPTURE(v);
+      o.*r.field = v;
+      CHECK(contains(error_text([&] { (void)Sampler(o); }), concat_text(r.name, " is ")));
+    }
+  }
+  struct Whole {
+    const char* name;
+    std::int32_t SamplingOptions::*field;
+    std::vector<std::int32_t> good, bad;
+  };
+  for (const Whole& r : {Whole{"top_k", &S::top_k, {0, 1, 1 << 30}, {-1, -5}},
+                         Whole{"penalty_window", &S::penalty_window, {-1, 0, 64}, {-2}},
+                         Whole{"dry_window", &S::dry_window, {-1, 0, 64}, {-2}},
+                         Whole{"dry_allowed_length", &S::dry_allowed_length, {1, 9}, {0, -1}}}) {
+    CAPTURE(r.name);
+    SamplingOptions o;
+    for (const std::int32_t v : r.good) {
+      o.*r.field = v;
+      CHECK(error_text([&] { (void)Sampler(o); }).empty());
+    }
+    for (const std::int32_t v : r.bad) {
+      o.*r.field = v;
+      CHECK(contains(error_text([&] { (void)Sampler(o); }), concat_text(r.name, " is ", v, ", but must be")));
+    }
+  }
+  SamplingOptions o;
+  o.logit_bias = {{3, kNan}};
+  CHECK(contains(error_text([&] { (void)Sampler(o); }), "a logit_bias"));
+  o.logit_bias = {{-3, 1.0F}};
+  CHECK(contains(error_text([&] { (void)Sampler(o); }), "logit_bias names token -3"));
+}
+
 TEST_CASE("sampling: penalties of what was said") {
   const std::vector<float> logits{1, 2, -3, 4, 0.5F};
   Sampler s(with([](SamplingOptions& o) {
