@@ -2,10 +2,10 @@
 // words, writes a Hugging Face folder, and answers questions with that model. scripts/demo_chat.sh runs it on the
 // packages of a Debian system.
 //
-// usage: example_18_train_language_model [LINES FOLDER [SECONDS]]
+// usage: example_18_train_language_model [LINES FOLDER [STEPS]]
 //   LINES    a file of lines WORD<tab>EXPLANATION; without arguments the few lines in this file
 //   FOLDER   the folder that the model is written to
-//   SECONDS  training time in seconds (100)
+//   STEPS    training steps (700)
 #include <rlx/formats/json.h>
 #include <rlx/formats/safetensors.h>
 #include <rlx/generation/engine.h>
@@ -29,7 +29,7 @@ namespace {
 
 constexpr std::int64_t kHidden = 128, kHeads = 4, kHeadDim = 32, kInner = 352, kLayers = 4;
 constexpr std::int64_t kRows = 8, kLength = 128;  // the batch of a step: rows, tokens per row
-constexpr int kMerges = 600, kMaxSteps = 900;
+constexpr int kMerges = 600, kSteps = 700;
 const std::vector<std::string> kSpecial{"<|user|>", "<|assistant|>", "<|end|>"};
 constexpr rlx::TokenId kUser = 256, kAssistant = 257, kEnd = 258;
 // The forms of a question; {} is the word.
@@ -375,7 +375,11 @@ std::vector<Line> lines_of(const char* path) {
 
 int main(int argc, char** argv) try {
   const bool small = argc < 3;
-  const double seconds = argc > 3 ? std::atof(argv[3]) : 100;
+  const int steps = small ? 40 : argc > 3 ? std::atoi(argv[3]) : kSteps;
+  if (steps < 1) {
+    std::fprintf(stderr, "STEPS must be 1 or more, got %s\n", argv[3]);
+    return 2;
+  }
   std::string folder = small ? (std::filesystem::temp_directory_path() / "rlx_example_XXXXXX").string() : argv[2];
   if (small ? mkdtemp(folder.data()) == nullptr
             : !std::filesystem::create_directories(folder) && !std::filesystem::is_directory(folder)) {
@@ -441,12 +445,12 @@ int main(int argc, char** argv) try {
   };
   report("before");
 
-  // As many steps as fit into the time; the learning rate has a warm-up and a cosine decay.
+  // A number of steps, not a time, so that a busy machine trains the same model. The learning rate has a warm-up and a
+  // cosine decay.
   using Clock = std::chrono::steady_clock;
   const Clock::time_point start = Clock::now();
   const auto elapsed = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
   std::size_t unused = 0;
-  int steps = small ? 40 : kMaxSteps;
   for (int step = 0; step < steps; ++step) {
     rlx::NamedTensors data = batch(trained, unused, true);
     const double part = static_cast<double>(step) / steps;
@@ -454,8 +458,6 @@ int main(int argc, char** argv) try {
         3e-3 * std::min(1.0, (step + 1) / 30.0) * (0.02 + 0.98 * 0.5 * (1 + std::cos(3.14159265 * part)));
     data.emplace("rate", rlx::Tensor::scalar(rlx::DType::F32, rate));
     const double loss = train.run_typed(data)[0].at(0);
-    if (!small && step % 10 == 9)
-      steps = std::min(kMaxSteps, std::max(step + 1, static_cast<int>(seconds / elapsed() * (step + 1))));
     if (step % 100 == 99 || step == steps - 1)
       std::printf("step %4d of %d, %3.0f s: loss %.3f\n", step + 1, steps, elapsed(), loss);
     std::fflush(stdout);

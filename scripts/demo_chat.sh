@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # From a bare Debian 12 to a chat with a language model that this machine has made: installs what is missing, builds,
-# trains a small model on what the system says of its packages (under three minutes on two cores), and talks with it.
-# Needs no network but for the packages.
+# trains a small model on what the system says of its packages (700 steps: two to three minutes on two free cores,
+# longer where others use them), and talks with it. Needs no network but for the packages.
 # usage: scripts/demo_chat.sh [--yes]      --yes: do not ask before installing; RLX_CACHE=DIR: where models are kept
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -66,7 +66,7 @@ right=0
 for answer in "${answers[@]}"; do
   if grep -xF -- "$answer" <(cut -f 2 "$lines") >/dev/null; then right=$((right + 1)); fi
 done
-[ "$right" -gt 0 ] || fail "none of these is what the system says of a package; did the training end too early?"
+[ "$right" -gt 0 ] || fail "none of these is what the system says of a package; please report it with the lines above"
 
 heading "the same as GGUF files, in 8 and in 4 bits"
 for type in Q8_0 Q4_0; do
