@@ -303,6 +303,7 @@ def text():
     import rlx.scipy.linalg
     import rlx.scipy.signal
     import rlx.scipy.special
+    import rlx.scipy.stats
     import rlx.signal
     import rlx.text
 

@@ -208,6 +208,7 @@ def main():
     import rlx.scipy.linalg
     import rlx.scipy.signal
     import rlx.scipy.special
+    import rlx.scipy.stats
     import rlx.signal
 
     root = pathlib.Path(__file__).resolve().parent.parent / "python" / "rlx"

@@ -1,10 +1,11 @@
-"""The functions of jax.scipy: linalg, signal and special."""
+"""The functions of jax.scipy: linalg, signal, special and stats."""
 
 from .._names import getattr_of as _getattr_of
 
 _INSTEAD = {
     "fft": "rlx.numpy.fft",
-    "stats": "rlx.scipy.special has ndtr, betainc and gammainc; rlx.random has random numbers",
 }
 
-__getattr__ = _getattr_of("rlx.scipy", _INSTEAD, ("linalg", "signal", "special"), "it has linalg, signal and special")
+__getattr__ = _getattr_of(
+    "rlx.scipy", _INSTEAD, ("linalg", "signal", "special", "stats"), "it has linalg, signal, special and stats"
+)

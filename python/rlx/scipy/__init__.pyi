@@ -7,3 +7,4 @@ from .. import Array, ArrayLike, Axis, DTypeLike, Dim, ShapeLike, Value, dtype a
 from . import linalg as linalg
 from . import signal as signal
 from . import special as special
+from . import stats as stats

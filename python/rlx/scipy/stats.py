@@ -1,0 +1,548 @@
+"""The distributions of scipy.stats as functions: norm.logpdf(x, loc, scale), gamma.cdf(x, a), binom.pmf(k, n, p).
+
+A distribution of real numbers has logpdf, pdf, cdf, logcdf, sf and logsf, and where a closed form is known ppf and isf.
+One of integers has logpmf and pmf, and where a closed form is known cdf, logcdf, sf and logsf. Outside of the support
+the density is 0. Parameters that a distribution does not allow are not checked.
+"""
+
+import math as _math
+from collections import namedtuple as _namedtuple
+
+from .. import _rlx
+from .. import nn as _nn
+from .. import numpy as _rnp
+from .._names import getattr_of as _getattr_of
+from .._nodes import axis_of as _axis_of
+from .._nodes import cast as _cast
+from .._nodes import inexact as _inexact
+from .._nodes import node as _node
+from .._op import op as _op
+from . import special as _s
+
+_INF = _math.inf
+_where, _log, _exp, _log1p, _expm1 = _rnp.where, _rnp.log, _rnp.exp, _rnp.log1p, _rnp.expm1
+
+
+def _floats(values):
+    """The values as floating ones of their common dtype."""
+    values = [_inexact(v) for v in values]
+    dtype, _ = _rlx.result_type(*values)
+    return [_cast(v, dtype) for v in values]
+
+
+class _Distribution:
+    """A distribution; see the module."""
+
+    def __init__(self, name):
+        self.__name__ = self.__qualname__ = name
+
+    def __repr__(self):
+        return f"<distribution rlx.scipy.stats.{self.__name__}>"
+
+
+def _function(distribution, method, first, shapes, formula, text, scaled=True):
+    """Adds the method of these arguments, whose formula takes them all."""
+    given = ", ".join((first, *shapes))
+    last = "loc=0, scale=1" if scaled else "loc=0"
+    names = (first, *shapes, "loc", *(("scale",) if scaled else ()))
+    call = eval(f"lambda {given}, {last}: formula({', '.join(names)})", {"formula": formula})  # noqa: S307
+    call.__name__ = call.__qualname__ = method
+    call.__doc__ = text
+    call.__module__ = __name__
+    setattr(distribution, method, _op(*names)(call))
+
+
+_TEXTS = {
+    "logpdf": "The logarithm of the density.",
+    "pdf": "The density.",
+    "cdf": "The probability of a number up to x.",
+    "logcdf": "The logarithm of cdf.",
+    "sf": "The probability of a number above x.",
+    "logsf": "The logarithm of sf.",
+    "ppf": "The inverse of cdf.",
+    "isf": "The inverse of sf.",
+    "logpmf": "The logarithm of the probability of k.",
+    "pmf": "The probability of k.",
+}
+
+
+def _log_of(probability, other):
+    """The logarithm of a probability; near 1 from the other one, if that is known by itself."""
+
+    def form(*a):
+        p = probability(*a)
+        if other is None:
+            return _log(p)
+        small = p < 0.5
+        return _where(small, _log(_where(small, p, 0.5)), _log1p(-_where(small, 0.5, other(*a))))
+
+    return form
+
+
+def _derived(forms):
+    """All functions that follow from some of them."""
+    forms = dict(forms)
+    if "cdf" not in forms and "logcdf" in forms:
+        forms["cdf"] = lambda *a: _exp(forms["logcdf"](*a))
+    if "sf" not in forms and "logsf" in forms:
+        forms["sf"] = lambda *a: _exp(forms["logsf"](*a))
+    both = "cdf" in forms and "sf" in forms
+    if "sf" not in forms and "cdf" in forms:
+        forms["sf"] = lambda *a: 1 - forms["cdf"](*a)
+    for log, plain, other in (("logcdf", "cdf", "sf"), ("logsf", "sf", "cdf")):
+        if log not in forms and plain in forms:
+            forms[log] = _log_of(forms[plain], forms[other] if both else None)
+    if "isf" not in forms and "ppf" in forms:
+        forms["isf"] = lambda q, *a: forms["ppf"](1 - q, *a)
+    return forms
+
+
+# The value below and above the support.
+_OUTSIDE = {"logpdf": (-_INF, -_INF), "cdf": (0, 1), "sf": (1, 0), "logcdf": (-_INF, 0), "logsf": (0, -_INF)}
+
+
+def _continuous(name, *shapes, low=None, high=None, inside=0.5, **forms):
+    """A distribution of real numbers from formulas of (x - loc) / scale. low, high: its support; inside: a point of it."""
+    out, forms = _Distribution(name), _derived(forms)
+
+    def of(method):
+        form = forms[method]
+
+        def formula(x, *rest):
+            x, *shape, loc, scale = _floats((x, *rest))
+            if method in ("ppf", "isf"):
+                good = _rnp.logical_and(x >= 0, x <= 1)
+                return _where(good, form(_where(good, x, 0.5), *shape) * scale + loc, _math.nan)
+            y = (x - loc) / scale
+            below = None if low is None else y < low
+            above = None if high is None else y > high
+            for far in (below, above):
+                y = y if far is None else _where(far, inside, y)
+            value = form(y, *shape)
+            if method == "logpdf":
+                value = value - _log(scale)
+            for far, side in ((below, 0), (above, 1)):
+                value = value if far is None else _where(far, _OUTSIDE[method][side], value)
+            return value
+
+        return formula
+
+    formulas = {method: of(method) for method in forms}
+    formulas["pdf"] = lambda *a: _exp(formulas["logpdf"](*a))
+    for method, formula in formulas.items():
+        _function(out, method, "q" if method in ("ppf", "isf") else "x", shapes, formula, _TEXTS[method])
+    return out
+
+
+def _discrete(name, *shapes, first=0, last=None, **forms):
+    """A distribution of integers. first: the least one; last: the largest one, a function of the parameters."""
+    out, forms = _Distribution(name), _derived(forms)
+
+    def of(method):
+        form = forms[method]
+
+        def formula(k, *rest):
+            k, *shape, loc = _floats((k, *rest))
+            k = k - loc
+            whole = _rnp.floor(k)
+            end = None if last is None else last(*shape)
+            outside = whole < first if end is None else _rnp.logical_or(whole < first, whole > end)
+            if method != "logpmf":
+                value = form(_where(outside, first, whole), *shape)
+                at_end, at_start = (1, 0) if method == "cdf" else (0, 1)
+                if method.startswith("log"):
+                    at_end, at_start = (0, -_INF) if method == "logcdf" else (-_INF, 0)
+                value = _where(whole < first, at_start, value)
+                return value if end is None else _where(whole >= end, at_end, value)
+            value = form(_where(outside, first, whole), *shape)
+            return _where(_rnp.logical_or(outside, k != whole), -_INF, value)
+
+        return formula
+
+    formulas = {method: of(method) for method in forms}
+    formulas["pmf"] = lambda *a: _exp(formulas["logpmf"](*a))
+    for method, formula in formulas.items():
+        _function(out, method, "k", shapes, formula, _TEXTS[method], scaled=False)
+    return out
+
+
+# -- real numbers --
+
+norm = _continuous(
+    "norm",
+    logpdf=lambda y: -0.5 * y * y - 0.5 * _math.log(2 * _math.pi),
+    cdf=_s.ndtr,
+    sf=lambda y: _s.ndtr(-y),
+    logcdf=_s.log_ndtr,
+    logsf=lambda y: _s.log_ndtr(-y),
+    ppf=_s.ndtri,
+    isf=lambda q: -_s.ndtri(q),
+)
+expon = _continuous(
+    "expon",
+    low=0,
+    logpdf=lambda y: -y,
+    cdf=lambda y: -_expm1(-y),
+    logsf=lambda y: -y,
+    ppf=lambda q: -_log1p(-q),
+    isf=lambda q: -_log(q),
+)
+uniform = _continuous(
+    "uniform", low=0, high=1, logpdf=lambda y: y * 0, cdf=lambda y: y, sf=lambda y: 1 - y, ppf=lambda q: q
+)
+
+
+def _half_exp(y):
+    """The cdf of the Laplace distribution."""
+    tail = 0.5 * _exp(-_rnp.abs(y))
+    return _where(y < 0, tail, 1 - tail)
+
+
+laplace = _continuous(
+    "laplace",
+    logpdf=lambda y: -_rnp.abs(y) - _math.log(2),
+    cdf=_half_exp,
+    sf=lambda y: _half_exp(-y),
+    ppf=lambda q: _where(q < 0.5, _log(2 * q), -_log(2 * (1 - q))),
+)
+logistic = _continuous(
+    "logistic",
+    logpdf=lambda y: -_rnp.abs(y) - 2 * _log1p(_exp(-_rnp.abs(y))),
+    cdf=_nn.sigmoid,
+    sf=lambda y: _nn.sigmoid(-y),
+    logcdf=_nn.log_sigmoid,
+    logsf=lambda y: _nn.log_sigmoid(-y),
+    ppf=_s.logit,
+    isf=lambda q: -_s.logit(q),
+)
+cauchy = _continuous(
+    "cauchy",
+    logpdf=lambda y: -_math.log(_math.pi) - _log1p(y * y),
+    cdf=lambda y: _rnp.arctan2(1, -y) / _math.pi,
+    sf=lambda y: _rnp.arctan2(1, y) / _math.pi,
+    ppf=lambda q: _rnp.tan(_math.pi * (q - 0.5)),
+    isf=lambda q: _rnp.tan(_math.pi * (0.5 - q)),
+)
+gumbel_r = _continuous(
+    "gumbel_r",
+    logpdf=lambda y: -y - _exp(-y),
+    logcdf=lambda y: -_exp(-y),
+    sf=lambda y: -_expm1(-_exp(-y)),
+    ppf=lambda q: -_log(-_log(q)),
+    isf=lambda q: -_log(-_log1p(-q)),
+)
+gumbel_l = _continuous(
+    "gumbel_l",
+    logpdf=lambda y: y - _exp(y),
+    cdf=lambda y: -_expm1(-_exp(y)),
+    logsf=lambda y: -_exp(y),
+    ppf=lambda q: _log(-_log1p(-q)),
+    isf=lambda q: _log(-_log(q)),
+)
+gamma = _continuous(
+    "gamma",
+    "a",
+    low=0,
+    logpdf=lambda y, a: _s.xlogy(a - 1, y) - y - _s.gammaln(a),
+    cdf=lambda y, a: _s.gammainc(a, y),
+    sf=lambda y, a: _s.gammaincc(a, y),
+)
+chi2 = _continuous(
+    "chi2",
+    "df",
+    low=0,
+    logpdf=lambda y, df: _s.xlogy(df / 2 - 1, y / 2) - y / 2 - _s.gammaln(df / 2) - _math.log(2),
+    cdf=lambda y, df: _s.gammainc(df / 2, y / 2),
+    sf=lambda y, df: _s.gammaincc(df / 2, y / 2),
+)
+beta = _continuous(
+    "beta",
+    "a",
+    "b",
+    low=0,
+    high=1,
+    logpdf=lambda y, a, b: _s.xlogy(a - 1, y) + _s.xlog1py(b - 1, -y) - _s.betaln(a, b),
+    cdf=lambda y, a, b: _s.betainc(a, b, y),
+    sf=lambda y, a, b: _s.betainc(b, a, 1 - y),
+)
+
+
+def _t_cdf(y, df):
+    tail = 0.5 * _s.betainc(df / 2, 0.5, df / (df + y * y))
+    return _where(y < 0, tail, 1 - tail)
+
+
+t = _continuous(
+    "t",
+    "df",
+    logpdf=lambda y, df: _s.gammaln((df + 1) / 2)
+    - _s.gammaln(df / 2)
+    - 0.5 * _log(df * _math.pi)
+    - (df + 1) / 2 * _log1p(y * y / df),
+    cdf=_t_cdf,
+    sf=lambda y, df: _t_cdf(-y, df),
+)
+pareto = _continuous(
+    "pareto",
+    "b",
+    low=1,
+    inside=2,
+    logpdf=lambda y, b: _log(b) - (b + 1) * _log(y),
+    cdf=lambda y, b: -_expm1(-b * _log(y)),
+    logsf=lambda y, b: -b * _log(y),
+    ppf=lambda q, b: _exp(-_log1p(-q) / b),
+    isf=lambda q, b: _exp(-_log(q) / b),
+)
+gennorm = _continuous(
+    "gennorm",
+    "beta",
+    logpdf=lambda y, beta: _log(beta / 2) - _s.gammaln(1 / beta) - _rnp.abs(y) ** beta,
+    cdf=lambda y, beta: _gennorm_cdf(y, beta),
+    sf=lambda y, beta: _gennorm_cdf(-y, beta),
+)
+
+
+def _gennorm_cdf(y, beta):
+    tail = 0.5 * _s.gammaincc(1 / beta, _rnp.abs(y) ** beta)
+    return _where(y < 0, tail, 1 - tail)
+
+
+def _log_between(a, b):
+    """log(ndtr(b) - ndtr(a)) for a <= b, of the tail in which both are small."""
+    right = a > 0
+    a, b = _where(right, -b, a), _where(right, -a, b)
+    high = _s.log_ndtr(b)
+    return high + _log1p(-_exp(_rnp.minimum(_s.log_ndtr(a) - high, 0)))
+
+
+truncnorm = _Distribution("truncnorm")
+
+
+def _truncated(method, form):
+    def formula(x, a, b, loc, scale):
+        x, a, b, loc, scale = _floats((x, a, b, loc, scale))
+        y = (x - loc) / scale
+        below, above = y < a, y > b
+        value = form(_rnp.clip(y, a, b), a, b)
+        if method == "logpdf":
+            value = value - _log(scale)
+        low, high = _OUTSIDE[method]
+        return _where(below, low, _where(above, high, value))
+
+    return formula
+
+
+_TRUNCATED = {
+    "logpdf": lambda y, a, b: -0.5 * y * y - 0.5 * _math.log(2 * _math.pi) - _log_between(a, b),
+    "logcdf": lambda y, a, b: _log_between(a, y) - _log_between(a, b),
+    "logsf": lambda y, a, b: _log_between(y, b) - _log_between(a, b),
+}
+for _method, _form in _TRUNCATED.items():
+    _formula = _truncated(_method, _form)
+    _plain = _method.removeprefix("log")
+    _function(truncnorm, _method, "x", ("a", "b"), _formula, _TEXTS[_method])
+    _function(truncnorm, _plain, "x", ("a", "b"), lambda *a, f=_formula: _exp(f(*a)), _TEXTS[_plain])
+
+vonmises = _continuous(
+    "vonmises", "kappa", logpdf=lambda y, kappa: kappa * (_rnp.cos(y) - 1) - _log(2 * _math.pi * _s.i0e(kappa))
+)
+wrapcauchy = _continuous(
+    "wrapcauchy",
+    "c",
+    low=0,
+    high=2 * _math.pi,
+    logpdf=lambda y, c: _log1p(-c * c) - _math.log(2 * _math.pi) - _log(1 + c * c - 2 * c * _rnp.cos(y)),
+)
+
+# -- integers --
+
+bernoulli = _discrete(
+    "bernoulli",
+    "p",
+    last=lambda p: 1,
+    logpmf=lambda k, p: _s.xlogy(k, p) + _s.xlog1py(1 - k, -p),
+    cdf=lambda k, p: _where(k < 1, 1 - p, 1),
+)
+poisson = _discrete(
+    "poisson",
+    "mu",
+    logpmf=lambda k, mu: _s.xlogy(k, mu) - _s.gammaln(k + 1) - mu,
+    cdf=lambda k, mu: _s.gammaincc(k + 1, mu),
+    sf=lambda k, mu: _s.gammainc(k + 1, mu),
+)
+geom = _discrete(
+    "geom",
+    "p",
+    first=1,
+    logpmf=lambda k, p: _s.xlog1py(k - 1, -p) + _log(p),
+    cdf=lambda k, p: -_expm1(k * _log1p(-p)),
+    logsf=lambda k, p: k * _log1p(-p),
+)
+
+
+def _log_choices(n, k):
+    return _s.gammaln(n + 1) - _s.gammaln(k + 1) - _s.gammaln(n - k + 1)
+
+
+binom = _discrete(
+    "binom",
+    "n",
+    "p",
+    last=lambda n, p: n,
+    logpmf=lambda k, n, p: _log_choices(n, k) + _s.xlogy(k, p) + _s.xlog1py(n - k, -p),
+    cdf=lambda k, n, p: _s.betainc(_rnp.maximum(n - k, 1), k + 1, 1 - p),
+    sf=lambda k, n, p: _s.betainc(k + 1, _rnp.maximum(n - k, 1), p),
+)
+nbinom = _discrete(
+    "nbinom",
+    "n",
+    "p",
+    logpmf=lambda k, n, p: _s.gammaln(k + n) - _s.gammaln(n) - _s.gammaln(k + 1) + _s.xlogy(n, p) + _s.xlog1py(k, -p),
+    cdf=lambda k, n, p: _s.betainc(n, k + 1, p),
+    sf=lambda k, n, p: _s.betainc(k + 1, n, 1 - p),
+)
+betabinom = _discrete(
+    "betabinom",
+    "n",
+    "a",
+    "b",
+    last=lambda n, a, b: n,
+    logpmf=lambda k, n, a, b: _log_choices(n, k) + _s.betaln(k + a, n - k + b) - _s.betaln(a, b),
+)
+
+# -- vectors --
+
+
+def _with_exponential(name, first, log_name, plain, function):
+    """A distribution with the function and its exponential."""
+    out = _Distribution(name)
+    function.__name__ = function.__qualname__ = log_name
+    setattr(out, log_name, function)
+
+    def exponential(*args, **kwargs):
+        return _exp(function(*args, **kwargs))
+
+    exponential.__name__ = exponential.__qualname__ = plain
+    exponential.__doc__ = _TEXTS[plain]
+    setattr(out, plain, exponential)
+    return out
+
+
+@_op("x", "alpha")
+def _dirichlet(x, alpha):
+    """The logarithm of the density of x along its first axis, whose entries are above 0 and have the sum 1."""
+    x, alpha = _floats((x, alpha))
+    if alpha.ndim != 1 or x.shape[0] not in (alpha.shape[0], alpha.shape[0] - 1):
+        raise ValueError(f"dirichlet: x of shape {x.shape} and alpha of shape {alpha.shape}")
+    if x.shape[0] < alpha.shape[0]:
+        x = _rnp.concatenate([x, 1 - _rnp.sum(x, 0, keepdims=True)], 0)
+    scale = _s.gammaln(_rnp.sum(alpha)) - _rnp.sum(_s.gammaln(alpha))
+    wide = _rnp.reshape(alpha, (-1,) + (1,) * (x.ndim - 1))
+    good = _rnp.logical_and(_rnp.all(x >= 0, 0), _rnp.abs(_rnp.sum(x, 0) - 1) < 1e-4)
+    return _where(good, scale + _rnp.sum(_s.xlogy(wide - 1, x), 0), -_INF)
+
+
+@_op("x", "n", "p")
+def _multinomial(x, n, p):
+    """The logarithm of the probability of the counts x along the last axis, of n draws with probabilities p."""
+    x, n, p = _floats((x, n, p))
+    good = _rnp.logical_and(_rnp.all(x >= 0, -1), _rnp.sum(x, -1) == n)
+    return _where(good, _s.gammaln(n + 1) + _rnp.sum(_s.xlogy(x, p) - _s.gammaln(x + 1), -1), -_INF)
+
+
+@_op("x", "mean", "cov")
+def _multivariate_normal(x, mean, cov):
+    """The logarithm of the density of the vectors x along the last axis; cov is a matrix, or one variance."""
+    x, mean, cov = _floats((x, mean, cov))
+    if mean.ndim == 0:
+        y = x - mean
+        return -0.5 * (y * y / cov + _log(2 * _math.pi * cov))
+    n = mean.shape[-1]
+    if cov.ndim == 0:
+        cov = cov * _rnp.eye(n, dtype=cov.dtype)
+    root = _rnp.linalg.cholesky(cov)
+    y = x - mean
+    lead = _rnp.broadcast_shapes(y.shape[:-1], root.shape[:-2])
+    options = dict(lower=True, transpose=False, conjugate=False, unit_diagonal=False)
+    root = _rnp.broadcast_to(root, (*lead, n, n))
+    solved = _node("triangular_solve", root, _rnp.broadcast_to(y, (*lead, n))[..., None], **options)[..., 0]
+    size = _rnp.sum(_log(_rnp.diagonal(root, 0, -2, -1)), -1)
+    return -0.5 * (_rnp.sum(solved * solved, -1) + n * _math.log(2 * _math.pi)) - size
+
+
+dirichlet = _with_exponential("dirichlet", "x", "logpdf", "pdf", _dirichlet)
+multinomial = _with_exponential("multinomial", "x", "logpmf", "pmf", _multinomial)
+multivariate_normal = _with_exponential("multivariate_normal", "x", "logpdf", "pdf", _multivariate_normal)
+
+# -- of samples --
+
+ModeResult = _namedtuple("ModeResult", ("mode", "count"))
+
+
+def _propagates(nan_policy, what):
+    if nan_policy != "propagate":
+        raise NotImplementedError(f'{what}: nan_policy={nan_policy!r}; only "propagate" is supported')
+
+
+def _along(a, axis, what):
+    a = _rlx.value(a)
+    if axis is None:
+        return _rnp.ravel(a), 0
+    return a, _axis_of(axis, a.ndim, what)
+
+
+@_op("a")
+def mode(a, axis=0, nan_policy="propagate", keepdims=False):
+    """(the most frequent value along an axis, the least of several; how often it occurs)."""
+    _propagates(nan_policy, "mode")
+    given = _rlx.value(a)
+    a, place = _along(a, axis, "mode")
+    a = _rnp.sort(_rnp.moveaxis(a, place, -1), -1)
+    same = _rnp.equal(a[..., :, None], a[..., None, :])
+    counts = _rnp.sum(same, -1, "int32")
+    at = _rnp.argmax(counts, -1, keepdims=True)
+    out = [_rnp.moveaxis(_rnp.take_along_axis(v, at, -1), -1, place) for v in (a, counts)]
+    if not keepdims:
+        out = [_rnp.squeeze(v, place) for v in out]
+    elif axis is None:
+        out = [_rnp.reshape(v, (1,) * given.ndim) for v in out]
+    return ModeResult(*out)
+
+
+@_op("a")
+def rankdata(a, method="average", *, axis=None, nan_policy="propagate"):
+    """The ranks of the elements from 1 on. Equal ones get the average, the "min", the "max" of their ranks, the same
+    rank without gaps ("dense"), or ranks in their order ("ordinal").
+    """
+    _propagates(nan_policy, "rankdata")
+    if method not in ("average", "min", "max", "dense", "ordinal"):
+        raise ValueError(f"rankdata: method {method!r}; it must be one of average, min, max, dense and ordinal")
+    a, place = _along(a, axis, "rankdata")
+    x = _rnp.moveaxis(a, place, -1)
+    order = _rnp.argsort(x, -1)
+    inverse = _rnp.argsort(order, -1)
+    ranks = inverse + 1
+    if method != "ordinal":
+        ordered = _rnp.take_along_axis(x, order, -1)
+        first = _rnp.ones_like(ordered[..., :1], dtype="bool")
+        starts = _rnp.concatenate([first, ordered[..., 1:] != ordered[..., :-1]], -1)
+        dense = _rnp.take_along_axis(_rnp.cumsum(starts, -1), inverse, -1)
+        below = _rnp.sum(_rnp.less(x[..., None, :], x[..., :, None]), -1, "int32")
+        upto = _rnp.sum(_rnp.less_equal(x[..., None, :], x[..., :, None]), -1, "int32")
+        ranks = {"dense": dense, "min": below + 1, "max": upto, "average": (below + 1 + upto) / 2}[method]
+    return _rnp.moveaxis(ranks, -1, place)
+
+
+@_op("a")
+def sem(a, axis=0, ddof=1, nan_policy="propagate", *, keepdims=False):
+    """The standard error of the mean along an axis."""
+    _propagates(nan_policy, "sem")
+    a, place = _along(a, axis, "sem")
+    return _rnp.std(a, place, ddof=ddof, keepdims=keepdims) / _math.sqrt(a.shape[place])
+
+
+__all__ = """bernoulli beta betabinom binom cauchy chi2 dirichlet expon gamma gennorm geom gumbel_l gumbel_r laplace
+logistic mode multinomial multivariate_normal nbinom norm pareto poisson rankdata sem t truncnorm uniform vonmises
+wrapcauchy""".split()
+
+__getattr__ = _getattr_of("rlx.scipy.stats", {"gaussian_kde": "the mean of norm.pdf over the data"})
