@@ -58,11 +58,10 @@ struct ClosedOver {
   ExprList values{};
   std::size_t results = 0, residuals = 0;
 
-  // The operands with these values, whose derivative is an error that names the function.
-  ExprList operands(const ExprList& own, const std::string& name, SourceLoc loc) const {
+  // The operands with these values, which mark(value, name) gives a derivative that is an error.
+  ExprList operands(const ExprList& own, const std::string& name, nb::handle mark, SourceLoc loc) const {
     ExprList out = own;
     if (values.empty()) return out;
-    const nb::object mark = nb::module_::import_("rlx._closed_over").attr("closed_over");
     for (const Expr& e : values) {
       const nb::list one = value_list(std::array{e}, loc);
       out.push_back(is_inexact(e.dtype()) ? operand_from(current(), mark(one[0], name), loc) : e);
@@ -188,7 +187,7 @@ void bind_control(nb::module_& m) {
   m.def(
       "custom_fn",
       [](nb::handle operands, nb::handle body, nb::handle forward, nb::handle backward, nb::handle jvp,
-         const std::string& name) {
+         const std::string& name, nb::handle mark) {
         const SourceLoc loc = user_line();
         Graph& g = current();
         const ExprList own = values_in(g, operands, loc);
@@ -197,7 +196,7 @@ void bind_control(nb::module_& m) {
         while (true) {
           const std::size_t before = around.values.size();
           try {
-            return results(g.custom_fn(around.operands(own, name, loc),
+            return results(g.custom_fn(around.operands(own, name, mark, loc),
                                        around.of({body, forward, backward, jvp}, own.size(), name, loc), loc),
                            loc);
           } catch (const Error&) {
@@ -206,7 +205,7 @@ void bind_control(nb::module_& m) {
         }
       },
       nb::arg("operands"), nb::arg("body"), nb::arg("forward").none(), nb::arg("backward").none(),
-      nb::arg("jvp").none(), nb::arg("name"));
+      nb::arg("jvp").none(), nb::arg("name"), nb::arg("mark"));
 }
 
 }  // namespace rlx::python

@@ -18,7 +18,7 @@ _GROUPS = (
     ),
     (
         "A=a E=e",
-        """scipy.expm_frechet""",
+        """scipy.linalg.expm_frechet""",
     ),
     (
         "A=x",

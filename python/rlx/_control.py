@@ -4,6 +4,7 @@ import functools
 import threading
 
 from . import _rlx, tree
+from ._closed_over import closed_over
 from ._jit import cached_live, live
 from ._nodes import counted, extent_value, filled, plain_int
 from ._names import renamed_arguments
@@ -554,7 +555,7 @@ class custom_vjp(_Ruled):
                     out.append(c)
             return out
 
-        outs = _rlx.custom_fn(values, body, forward, backward, None, name)
+        outs = _rlx.custom_fn(values, body, forward, backward, None, name, closed_over)
         return found["out"].unflatten(outs)
 
 
@@ -629,5 +630,5 @@ class custom_jvp(_Ruled):
             outs = [_rlx.value(o) for o in outs]
             return outs + [_as_dtype(t, o.dtype) for o, t in zip(outs, ts) if _is_inexact(o)]
 
-        outs = _rlx.custom_fn(values, body, None, None, rule, name)
+        outs = _rlx.custom_fn(values, body, None, None, rule, name, closed_over)
         return found["out"].unflatten(outs)

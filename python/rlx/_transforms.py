@@ -4,6 +4,8 @@ Outside of a trace they run at once, compiled and cached. Inside a trace they be
 """
 
 from . import _rlx, tree
+from ._axes import Axis
+from ._gradients import gradient_of
 from ._jit import ShapeDtype, cached_live, live, recorded
 from ._nodes import counted, diagonal_ones, filled, node, plain_int
 
@@ -83,9 +85,8 @@ def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=F
         raise TypeError(f"value_and_grad takes a function, got an object of type {type(fun).__name__}")
     argnums = _fixed(argnums)
     if holomorphic or allow_int:
-        from ._gradients import gradient_of
-
-        return _transform(fun, gradient_of(fun, argnums, has_aux, holomorphic, allow_int), "value_and_grad")
+        options = (argnums, has_aux, holomorphic, allow_int)
+        return _transform(fun, gradient_of(fun, _name(fun), *options, _argnums, _Opened), "value_and_grad")
 
     def inner(*args, **kwargs):
         nums = _argnums(argnums, args, "grad", fun)
@@ -471,8 +472,6 @@ def vmap(fun, in_axes=0, out_axes=0, axis_size=None, axis_name=None):
             return tree.spread(out_axes, out_treedef, f"vmap of {_name(fun)}: out_axes")
 
         values, places_in = [_rlx.value(everything[i]) for i in mapped], [axes[i] for i in mapped]
-        from ._axes import Axis
-
         with Axis(axis_name, batch) as opened:
             if axis_name is not None:
                 axis = opened

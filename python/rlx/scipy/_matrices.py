@@ -115,18 +115,6 @@ def sqrtm(a, blocksize=1):
     return _sqrtm(a) if a.shape[-1] else a
 
 
-@op("a", "e")
-def expm_frechet(a, e, *, method=None, compute_expm=True):
-    """(expm(a), its derivative in the direction e), or the derivative alone. method has no effect."""
-    from .._transforms import jvp
-    from .linalg import expm
-
-    a, e = inexact(a), inexact(e)
-    dtype = result_type(a, e)
-    out = jvp(expm, (cast(a, dtype),), (cast(e, dtype),))
-    return out if compute_expm else out[1]
-
-
 @op("a")
 def polar(a, side="right", *, method=None, eps=None, max_iterations=None):
     """(u, p) with a = u p, or with side "left" a = p u: u has orthonormal columns or rows, p is positive semidefinite.
@@ -187,7 +175,6 @@ def hilbert(n):
 
 __all__ = [
     "eigh_tridiagonal",
-    "expm_frechet",
     "hilbert",
     "polar",
     "schur",

@@ -5,6 +5,7 @@ from .._names import getattr_of as _getattr_of
 from .._control import fori_loop
 from .._nodes import cast, inexact, node
 from .._op import op
+from .._transforms import jvp
 from ..lax.linalg import lu_pivots_to_permutation
 from ..numpy import (
     arange,
@@ -24,7 +25,6 @@ from ..numpy.linalg import _adjoint, det, inv  # noqa: F401
 
 from ._matrices import (  # noqa: F401
     eigh_tridiagonal,
-    expm_frechet,
     hilbert,
     polar,
     schur,
@@ -245,6 +245,15 @@ def block_diag(*arrs):
         rows.append(concatenate(pieces, 1))
         before += p.shape[1]
     return concatenate(rows, 0)
+
+
+@op("a", "e")
+def expm_frechet(a, e, *, method=None, compute_expm=True):
+    """(expm(a), its derivative in the direction e), or the derivative alone. method has no effect."""
+    a, e = inexact(a), inexact(e)
+    dtype = _rlx.result_type(a, e)[0]
+    out = jvp(expm, (cast(a, dtype),), (cast(e, dtype),))
+    return out if compute_expm else out[1]
 
 
 __getattr__ = _getattr_of("rlx.scipy.linalg", {})

@@ -102,7 +102,7 @@ _OUTSIDE = {"logpdf": (-_INF, -_INF), "cdf": (0, 1), "sf": (1, 0), "logcdf": (-_
 
 
 def _continuous(name, *shapes, low=None, high=None, inside=0.5, **forms):
-    """A distribution of real numbers from formulas of (x - loc) / scale. low, high: its support; inside: a point of it."""
+    """A distribution of real numbers from formulas of (x - loc) / scale. `inside` is in its support, low to high."""
     out, forms = _Distribution(name), _derived(forms)
 
     def of(method):
