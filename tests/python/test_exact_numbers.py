@@ -165,7 +165,7 @@ def test_clamp_and_clip(dtype, device):
 def operands(dtype, count, seed):
     """Pairs whose quotients are near integers, ordinary, far apart, subnormal, and of either sign."""
     g = np.random.default_rng(seed)
-    t, (digits, least, largest) = numpy_dtype(dtype), FORMATS[dtype]
+    t, (digits, least, _) = numpy_dtype(dtype), FORMATS[dtype]
     wide = np.float64 if dtype != "float64" else np.longdouble
     exponents = {"float16": 10, "bfloat16": 40, "float32": 60, "float64": 500}[dtype]
     y = (g.standard_normal(count) * 2.0 ** g.integers(-exponents // 3, exponents // 3, count)).astype(t)

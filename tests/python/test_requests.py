@@ -582,7 +582,7 @@ LOADS = {
         "the folder of packed weights",
         dict(packed_weights="adapter/adapter_config.json"),
     ),
-    "no flag": (rlx.DTypeMismatch, "load: verify_packed_weights must be True or False", dict(verify_packed_weights=1)),
+    "no flag to verify": (rlx.DTypeMismatch, "load: verify_packed_weights must be True or False", dict(verify_packed_weights=1)),
 }
 
 

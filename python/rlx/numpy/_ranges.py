@@ -17,7 +17,7 @@ def ranged(start, stop, num, endpoint, axis):
     if not symbolic and num < 0:
         raise ValueError(f"num = {num} is negative; it is the number of points")
     start, stop = value(start), value(stop)
-    apart_shape = shape = _broadcast_shape([start.shape, stop.shape])
+    shape = _broadcast_shape([start.shape, stop.shape])
     axis = axis_of(axis, len(shape) + 1, "linspace")
     spread = [1] * len(shape)
     spread.insert(axis, num)
