@@ -1,4 +1,4 @@
-"""Products over long contractions: the error grows with the block and the number of blocks, not with k (numerics.md)."""
+"""Products over long contractions: the error grows with the block and the number of blocks, not with k."""
 
 import math
 
@@ -34,7 +34,7 @@ def array_of(x, dtype):
 
 
 def exact(x, w):
-    """x [m, k] times w [k, n] and the sums of the magnitudes of the terms, with 11 bits more than the numbers of f64."""
+    """x [m, k] times w [k, n] and the sums of the magnitudes of the terms, with 11 bits more than f64 has."""
     wide = np.clongdouble if np.iscomplexobj(x) else np.longdouble
     sums = np.empty((x.shape[0], w.shape[1]), wide)
     terms = np.empty(sums.shape)
@@ -137,6 +137,10 @@ def test_convolutions(layout, dtype):
     turned = ((0, 2, 3, 1), (2, 3, 1, 0)) if last else ((0, 1, 2, 3), (0, 1, 2, 3))
     a, b = x.astype(dtype).transpose(turned[0]), w.astype(dtype).transpose(turned[1])
     got = np.asarray(rlx.jit(lambda a, b: conv(a, b, "SAME"))(a, b))
+    several = np.concatenate([rng.standard_normal(a.shape).astype(dtype), a, a[::-1]])
+    for threads in (1, 2):
+        among = np.asarray(rlx.jit(lambda a, b: conv(a, b, "SAME"), threads=threads)(several, b))
+        assert np.array_equal(among[1], got[0]) and np.array_equal(among[2], got[0])
     got = (got.transpose(0, 3, 1, 2) if last else got).reshape(6, 20)
     check(got, rows, columns, dtype, rows.shape[1], "random")
 

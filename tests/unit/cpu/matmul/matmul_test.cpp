@@ -370,12 +370,14 @@ struct PairCase {
     }
     return p;
   }
-  /// The chain of multiply-adds, and the exact sum with the sum of the magnitudes of its terms.
+  /// The sum of blocks of multiply-adds, and the exact sum with the sum of the magnitudes of its terms.
   float ordered(std::int64_t i, std::int64_t j) const {
-    float sum = 0;
-    for (std::int64_t kk = 0; kk < k; ++kk)
+    float total = 0, sum = 0;
+    for (std::int64_t kk = 0; kk < k; ++kk) {
+      if (kk > 0 && kk % kSumBlock == 0) total = kk == kSumBlock ? sum : total + sum, sum = 0;
       sum = std::fma(static_cast<float>(a.at(at_a(i, kk))), static_cast<float>(b.at(at_b(kk, j))), sum);
-    return sum;
+    }
+    return k > kSumBlock ? total + sum : sum;
   }
   std::pair<double, double> exact(std::int64_t i, std::int64_t j) const {
     double sum = 0, terms = 0;
@@ -419,7 +421,10 @@ TEST_CASE("products of bf16 by pairs: every layout and size within the bound of 
                               {12, 97, 31, 31},
                               {150, 3, 70, 70},
                               {70, 8, 133, 133},
-                              {9, 18, 0, 0}})
+                              {9, 18, 0, 0},
+                              // several blocks of k
+                              {7, 33, 4097, 4097},
+                              {18, 17, 9000, 9000}})
       for (const bool a_t : {false, true})
         for (const bool b_t : {false, true}) {
           if (!share.next()) continue;
@@ -455,9 +460,9 @@ TEST_CASE("products of bf16 by pairs: every layout and size within the bound of 
 
 TEST_CASE("products of bf16 by pairs: nothing subnormal is lost, and each element knows its own operands alone") {
   std::mt19937 dice(12);
-  const std::int64_t m = 37, n = 150, k = 170;
+  const std::int64_t m = 37, n = 150;
   for (const MatmulKernels* kernels : bf16_strided_sets())
-    for (const bool turned : {false, true}) {
+    for (const auto& [turned, k] : {std::pair<bool, std::int64_t>{false, 170}, {true, 170}, {false, 1100}}) {
       PairCase s(m, n, k, k, turned, turned);
       s.a.draw(dice);
       s.b.draw(dice);
