@@ -67,10 +67,11 @@ void LirBinder::check_conditions(const SymbolBinding& values, std::uint32_t node
 }
 
 namespace {
-void verify_bound([[maybe_unused]] const LirModule& lir) {
+// `whole`: false for the steps before a sync point.
+void verify_bound([[maybe_unused]] const LirModule& lir, [[maybe_unused]] bool whole) {
 #ifdef RLX_VERIFY
   const std::vector<std::string> problems =
-      lir.plan.opaque ? check_parts(lir.graph, lir.plan) : check_plan(lir.graph, lir.plan);
+      lir.plan.opaque ? check_parts(lir.graph, lir.plan) : check_plan(lir.graph, lir.plan, {nullptr, 0, whole});
   check(problems.empty(),
         problems.empty() ? std::string() : concat_text("memory plan at the bound extents: ", problems.front()));
 #endif
@@ -95,7 +96,7 @@ LirModule LirBinder::bind(const SymbolBinding& values) const {
   for (NodeId id : custom_) check_custom(out.graph, id);
   out.plan = resize_plan(out.graph, lir_->plan);
   set_symbols(out, values);
-  verify_bound(out);
+  verify_bound(out, true);
   return out;
 }
 
@@ -108,7 +109,7 @@ LirModule LirBinder::bind_until(const SyncPoint& cut, const SymbolBinding& value
     if (id.index < cut.nodes) check_custom(out.graph, id);
   out.plan = resize_plan(out.graph, plan_until(lir_->plan, cut));
   set_symbols(out, values);
-  verify_bound(out);
+  verify_bound(out, false);
   return out;
 }
 

@@ -47,6 +47,7 @@ LirBufferPlan plan_until(const LirBufferPlan& plan, const SyncPoint& point) {
   }
   out = plan;
   out.values.resize(point.nodes);
+  if (!out.node_devices.empty()) out.node_devices.resize(point.nodes);
   out.schedule.resize(point.step);
   out.output_copies.clear(), out.state_copies.clear(), out.remote_state_copies.clear(), out.update_copies.clear(),
       out.aliases.clear();
