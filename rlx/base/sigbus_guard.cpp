@@ -100,7 +100,7 @@ extern "C" void on_lost_page(int signal, siginfo_t* info, void* context) {
 }
 
 void install_handler() noexcept {
-  if (handler_installed.exchange(true)) return;
+  if (handler_installed.load(std::memory_order_relaxed) || handler_installed.exchange(true)) return;
   struct sigaction action {};
   action.sa_sigaction = on_lost_page;
   action.sa_flags = SA_SIGINFO | SA_ONSTACK;
