@@ -97,7 +97,7 @@ _INSTEAD = {
     "resize": "rlx.numpy.resize(x, shape)",
     "strides": "arrays are stored row by row",
     "to_numpy": "numpy.asarray(x)",
-    "tofile": "numpy.asarray(x).tofile(file)",
+    "tofile": "numpy.asarray(x).tofile",
     "type": "x.astype(dtype)",
     "unsqueeze": "rlx.numpy.expand_dims(x, axis)",
 }

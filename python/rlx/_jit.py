@@ -727,8 +727,10 @@ class Record:
     def __call__(self, *args):
         values = map(_rlx.value, tree.leaves(args))
         specs = self.traced.in_specs
-        cast = [v if v.dtype == s.dtype else _rlx.add_node("cast", (v,), {"to": s.dtype}) for v, s in zip(values, specs)]
-        return self.traced.out_tree.unflatten(_rlx.insert_graph(self.traced.graph, cast))
+        inputs = [
+            v if v.dtype == s.dtype else _rlx.add_node("cast", (v,), {"to": s.dtype}) for v, s in zip(values, specs)
+        ]
+        return self.traced.out_tree.unflatten(_rlx.insert_graph(self.traced.graph, inputs))
 
     def derive(self, make, *options):
         """The compiled function make(self, *options), made at first use."""

@@ -67,9 +67,9 @@ extern "C" void on_lost_page(int signal, siginfo_t* info, void* context) {
     void* zeros = ::mmap(reinterpret_cast<void*>(first), end - first, PROT_READ,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
     if (zeros != MAP_FAILED) {
-      const bool first = !r->lost.exchange(true);
-      if (first) ++lost_mappings;
-      if (first && warn && !r->kept.load() && guarded_reads.load() == 0) {
+      const bool noticed_now = !r->lost.exchange(true);
+      if (noticed_now) ++lost_mappings;
+      if (noticed_now && warn && !r->kept.load() && guarded_reads.load() == 0) {
         const char* path = r->path.load();
         put_text("rlx: warning: \"");
         put_text(path ? path : "?");

@@ -582,7 +582,11 @@ LOADS = {
         "the folder of packed weights",
         dict(packed_weights="adapter/adapter_config.json"),
     ),
-    "no flag to verify": (rlx.DTypeMismatch, "load: verify_packed_weights must be True or False", dict(verify_packed_weights=1)),
+    "no flag to verify": (
+        rlx.DTypeMismatch,
+        "load: verify_packed_weights must be True or False",
+        dict(verify_packed_weights=1),
+    ),
 }
 
 

@@ -254,8 +254,8 @@ TEST_CASE("fingerprint: graphs that differ in their own constants alone have one
     %1 = constant() {value = )",
                                   constant, R"(} : [2] f32
     %2 = add(%0, %1) : [2] f32
-    %3 = checkpoint(%2) {body = {
-      %0 = input() {name = "x0"} : [2] f32
+    %3 = call(%2) {body = graph @b {
+      %0 = input() {name = "a"} : [2] f32
       %1 = constant() {value = )",
                                   in_body, R"(} : [2] f32
       %2 = mul(%0, %1) : [2] f32
