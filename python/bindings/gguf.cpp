@@ -102,6 +102,12 @@ TensorToWrite to_write(nb::handle key, nb::handle value) {
   return out;
 }
 
+// An error of code that runs without the GIL, which is taken to find the user's line.
+[[noreturn]] void refuse(std::string message, std::string hint) {
+  const nb::gil_scoped_acquire gil;
+  raise(ErrorCode::InvalidArgument, std::move(message), std::move(hint));
+}
+
 // What the file would hold of the tensor that is not what was given. Errors: InvalidArgument where weights would become
 // infinite, or all of them be lost.
 std::string problem_of(const TensorToWrite& t, const Tensor& plain, std::span<const std::byte> bytes) {
@@ -116,9 +122,8 @@ std::string problem_of(const TensorToWrite& t, const Tensor& plain, std::span<co
     for (std::size_t i = 0; i < x.size(); ++i) {
       if (!std::isfinite(x[i])) continue;
       if (!is_float(*info.dtype) && x[i] != y[i])
-        raise(ErrorCode::InvalidArgument,
-              concat_text("gguf.save: '", t.name, "': ", info.name, " cannot hold the value ", x[i]),
-              "use a type that can");
+        refuse(concat_text("gguf.save: '", t.name, "': ", info.name, " cannot hold the value ", x[i]),
+               "use a type that can");
       if (!std::isfinite(y[i])) {
         ++error.infinite;
         continue;
@@ -129,8 +134,7 @@ std::string problem_of(const TensorToWrite& t, const Tensor& plain, std::span<co
   }
   const std::string problem = encoding_problem(t.type, error);
   if (error.infinite > 0 || error.relative() >= 0.9995)
-    raise(ErrorCode::InvalidArgument, concat_text("gguf.save: '", t.name, "': ", problem),
-          "use F32 or BF16, or scale the weights");
+    refuse(concat_text("gguf.save: '", t.name, "': ", problem), "use F32 or BF16, or scale the weights");
   return problem.empty() ? problem : concat_text("gguf.save: '", t.name, "': ", problem);
 }
 

@@ -117,7 +117,6 @@ CASES = {
     "no param name": (TypeError, "set_param: name", lambda: program().set_param(None, 1)),
     "no dims": (TypeError, "prepare_shape", lambda: program().prepare_shape(None)),
     "no text": (TypeError, "parse: source", lambda: rlx.parse(object())),
-    "a list to save": (TypeError, "must be a dict", lambda: rlx.save_safetensors("/tmp/no", [F3])),
     "a name to save": (TypeError, "name must be a string, got 1", lambda: rlx.save_safetensors("/tmp/no", {1: F3})),
     "an axis of no integer": (TypeError, "is not an integer", lambda: rnp.sum(I3, axis=np.longdouble(0))),
     "a picture without a batch": (ValueError, "conv2d: x", lambda: rlx.nn.conv2d(np.zeros((3, 4, 4), np.float32), W4)),
@@ -331,13 +330,10 @@ ELSEWHERE = {
     "rlx": {
         "device_put": "x.to",
         "pmap": "rlx.vmap",
-        "disable_jit": "rlx.io_callback",
-        "debug": "rlx.io_callback",
         "tree_util": "rlx.tree.register",
-        "make_jaxpr": "as_text",
     },
-    "rlx.numpy.linalg": {"eig": "see eigh", "lu": "it has .*slogdet"},
-    "rlx.scipy": {"stats": "rlx.scipy.special", "fft": "rlx.numpy.fft", "ndimage": "linalg, signal and special"},
+    "rlx.numpy.linalg": {"lu": "it has .*slogdet"},
+    "rlx.scipy": {"fft": "rlx.numpy.fft", "ndimage": "linalg, signal, special and stats"},
     "rlx.nn": {
         "linear": "weight.T",
         "dropout": "rlx.random.bernoulli",
@@ -362,7 +358,7 @@ def test_names_of_others_say_what_is_there_instead(module, name):
 def test_what_is_named_instead_is_there():
     """Every name with dots in the advice."""
     for module in ELSEWHERE:
-        for text in importlib.import_module(module)._INSTEAD.values():
+        for text in getattr(importlib.import_module(module), "_INSTEAD", {}).values():
             for path in re.findall(r"\brlx(?:\.\w+)+", text):
                 found = rlx
                 for part in path.split(".")[1:]:

@@ -145,8 +145,8 @@ _LAYER = "rlx.nn has functions and no layers: keep the weights in a dict and cal
 _INSTEAD |= {
     "BatchNorm1d": _LAYER + "rlx.nn.batch_norm",
     "BatchNorm2d": _LAYER + "rlx.nn.batch_norm",
-    "Conv1d": _LAYER + "rlx.nn.conv",
-    "Conv2d": _LAYER + "rlx.nn.conv",
+    "Conv1d": _LAYER + "rlx.nn.conv1d",
+    "Conv2d": _LAYER + "rlx.nn.conv2d",
     "Dropout": _INSTEAD["dropout"],
     "Embedding": "weight[ids], the rows of a table",
     "LayerNorm": _LAYER + "rlx.nn.layer_norm",

@@ -500,11 +500,12 @@ def _integer_power(x, n):
         return node("recip", out) if n < 0 else out
     # In reverse mode the derivative of the reciprocal, 1 / x^-2n, leaves the range where n x^(n - 1) does not.
     values = lambda v: [node("recip", _product_power(v[0], -n))]  # noqa: E731
-    slope = lambda v: [
+    slope = lambda v: [  # noqa: E731
         *values(v),
         node("mul", v[1], node("mul", _product_power(node("recip", v[0]), 1 - n), n)),
-    ]  # noqa: E731
-    return _rlx.custom_fn([x], values, None, None, slope, "power")[0]._with_weak(x.weak_type)
+    ]
+    own = lambda v, name: v  # noqa: E731  # nothing is closed over
+    return _rlx.custom_fn([x], values, None, None, slope, "power", own)[0]._with_weak(x.weak_type)
 
 
 def _product_power(x, n):
