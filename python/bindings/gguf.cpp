@@ -1,5 +1,6 @@
 // GGUF files in Python, and conversion of models.
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <limits>
 
@@ -121,9 +122,12 @@ std::string problem_of(const TensorToWrite& t, const Tensor& plain, std::span<co
     const auto x = given.values<double>(), y = kept.values<double>();
     for (std::size_t i = 0; i < x.size(); ++i) {
       if (!std::isfinite(x[i])) continue;
-      if (!is_float(*info.dtype) && x[i] != y[i])
-        refuse(concat_text("gguf.save: '", t.name, "': ", info.name, " cannot hold the value ", x[i]),
+      if (!is_float(*info.dtype) && x[i] != y[i]) {
+        char text[32];
+        const std::string_view number(text, std::to_chars(text, text + sizeof text, x[i]).ptr - text);
+        refuse(concat_text("gguf.save: '", t.name, "': ", info.name, " cannot hold the value ", number),
                "use a type that can");
+      }
       if (!std::isfinite(y[i])) {
         ++error.infinite;
         continue;
