@@ -230,5 +230,5 @@ TEST_CASE("RLX_TRACE: every command writes its timeline at its end; a place that
   CHECK(contains(bad.err, "/nowhere/a.json"));
   const ProgramResult full = run_shell("RLX_TRACE=/dev/full " + program + "inspect - --list", kDenseRows);
   CHECK(full.status == 0);
-  CHECK(contains(full.err, "the trace '/dev/full' cannot be written"));
+  CHECK(contains(full.err, "the trace cannot be written: cannot write \"/dev/full\""));
 }
