@@ -17,13 +17,13 @@ namespace {
 using test::contains;
 using test::error_text;
 
-constexpr std::int64_t kSize = 512;  // 1 MiB of weights
+constexpr std::int64_t kWeightRows = 512;  // 1 MiB of weights
 
 CompiledGraph program() {
   Graph g("cut");
-  const Expr x = g.input("x", Shape({Dim(4), Dim(kSize)}, DType::F32));
-  const Expr w = g.param("w", Shape({Dim(kSize), Dim(kSize)}, DType::F32));
-  const Expr b = g.param("b", Shape({Dim(kSize)}, DType::F32));
+  const Expr x = g.input("x", Shape({Dim(4), Dim(kWeightRows)}, DType::F32));
+  const Expr w = g.param("w", Shape({Dim(kWeightRows), Dim(kWeightRows)}, DType::F32));
+  const Expr b = g.param("b", Shape({Dim(kWeightRows)}, DType::F32));
   g.set_outputs({g.add(g.matmul(x, w), b)});
   return Session(Device::Cpu).compile(std::move(g));
 }
@@ -33,9 +33,9 @@ CompiledGraph program() {
 TEST_CASE("cut weights: a load, a preparation, a run and an input of a file that was made shorter") {
   const test::TempDir folder;
   const std::string path = folder.file("w.safetensors");
-  const Tensor w = Tensor::full(Shape({Dim(kSize), Dim(kSize)}, DType::F32), 1.0),
-               b = Tensor::full(Shape({Dim(kSize)}, DType::F32), 1.0),
-               x = Tensor::full(Shape({Dim(4), Dim(kSize)}, DType::F32), 1.0);
+  const Tensor w = Tensor::full(Shape({Dim(kWeightRows), Dim(kWeightRows)}, DType::F32), 1.0),
+               b = Tensor::full(Shape({Dim(kWeightRows)}, DType::F32), 1.0),
+               x = Tensor::full(Shape({Dim(4), Dim(kWeightRows)}, DType::F32), 1.0);
   const NamedTensor tensors[] = {{"w", w}, {"b", b}, {"x", x}};
   const NamedTensors inputs{{"x", x}};
   const auto cut = [&] { std::filesystem::resize_file(path, 4096); };
@@ -56,7 +56,7 @@ TEST_CASE("cut weights: a load, a preparation, a run and an input of a file that
     // With whole weights the program runs again.
     write_safetensors(path, tensors);
     (void)p.load_params(SafetensorsFile::open(path), LoadMode::Subset);
-    CHECK(p.run_typed(inputs).at(0).at(0) == kSize + 1);
+    CHECK(p.run_typed(inputs).at(0).at(0) == kWeightRows + 1);
   }
   SUBCASE("between load and run") {
     write_safetensors(path, tensors);
@@ -64,10 +64,10 @@ TEST_CASE("cut weights: a load, a preparation, a run and an input of a file that
     (void)p.load_params(SafetensorsFile::open(path), LoadMode::Subset);
     cut();
     std::string said;
-    double value = kSize + 1;
+    double value = kWeightRows + 1;
     said = error_text([&] { value = p.run_typed(inputs).at(0).at(0); });
     CHECK_MESSAGE((said.empty() || contains(said, expected)), said);
-    CHECK(value == kSize + 1);  // packed weights are whole, or the run throws
+    CHECK(value == kWeightRows + 1);  // packed weights are whole, or the run throws
   }
   SUBCASE("an input") {
     write_safetensors(path, tensors);
@@ -76,13 +76,13 @@ TEST_CASE("cut weights: a load, a preparation, a run and an input of a file that
     p.set_param("b", b);
     const auto file = SafetensorsFile::open(path);
     const NamedTensors mapped{{"x", SafetensorsFile::tensor(file, "x")}};
-    CHECK(p.run_typed(mapped).at(0).at(0) == kSize + 1);
+    CHECK(p.run_typed(mapped).at(0).at(0) == kWeightRows + 1);
     cut();
     for (int i = 0; i < 2; ++i) {
       const std::string said = error_text([&] { (void)p.run_typed(mapped); });
       CHECK_MESSAGE(contains(said, expected), said);
     }
-    CHECK(p.run_typed(inputs).at(0).at(0) == kSize + 1);
+    CHECK(p.run_typed(inputs).at(0).at(0) == kWeightRows + 1);
   }
   SUBCASE("a file that is written from it") {
     write_safetensors(path, tensors);
