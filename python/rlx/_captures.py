@@ -168,16 +168,16 @@ class _Captures:
         """
         done = set()
         while True:
-            todo = [
+            unread = [
                 (m, name)
                 for m in self.modules_seen
                 for names, known in self.codes
                 for name in names
                 if (id(m), name) not in done and (m in known or not any(name in vars(k) for k in known))
             ]
-            if not todo:
+            if not unread:
                 return
-            for m, name in todo:
+            for m, name in unread:
                 done.add((id(m), name))
                 self.entry(m, name)
 

@@ -152,9 +152,9 @@ def sweep(function, dtype, every=1):
     xs = [x[::every] for x in grid(function, dtype)]
     arrays = [rlx.array(x, dtype) for x in xs]
     fails = []
-    todo = [((0,) * function.arity, {"value": function.call, "vmap": rlx.vmap(function.call)})]
-    todo += [(orders, transform(function, orders)) for orders in kinds(function)]
-    for orders, modes in todo:
+    checks = [((0,) * function.arity, {"value": function.call, "vmap": rlx.vmap(function.call)})]
+    checks += [(orders, transform(function, orders)) for orders in kinds(function)]
+    for orders, modes in checks:
         allowed = function.ulps[sum(orders)]
         for mode, f in modes.items():
             try:

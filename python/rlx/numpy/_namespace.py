@@ -1,17 +1,9 @@
 """What the Python array API standard asks of a namespace besides its functions."""
 
 from .. import _rlx
+from ._dtypes import _ARRAY_API as _KINDS
 
 API_VERSION = "2024.12"
-_KINDS = {
-    "bool": "b",
-    "signed integer": "i",
-    "unsigned integer": "u",
-    "integral": "iu",
-    "real floating": "f",
-    "complex floating": "c",
-    "numeric": "iufc",
-}
 # The dtypes that the standard knows: bfloat16, float16 and the storage dtypes are beyond it.
 _STANDARD = """bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 complex128""".split()
 
