@@ -13,6 +13,7 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <string>
 #include <thread>
 
 #include "rlx/backends/cpu/custom_kernel.h"
@@ -177,6 +178,7 @@ TEST_CASE("forks: a program that another thread was running works in the child, 
   }
 }
 
+#if !defined(RLX_ADDRESS_SANITIZER)  // whose allocator stays locked in a child that is forked while a thread allocates
 TEST_CASE("forks: while threads compile, run, set weights and clone, at any moment") {
   CompiledGraph f = waiting_program(false), g = waiting_program(true);
   std::atomic<bool> end{false};
@@ -190,31 +192,31 @@ TEST_CASE("forks: while threads compile, run, set weights and clone, at any mome
       if (i % 3 == 2) (void)waiting_program(false);
     }
   });
-  int bad = 0;
+  std::string bad;
   for (int i = 0; i < 25; ++i) {
     std::this_thread::sleep_for(std::chrono::microseconds(137 * (i % 7)));
-    bad += in_child([&] {
-             // Each answers or says that it was in use; something new always works.
-             const auto answers = [&](const std::function<bool()>& call) {
-               bool well = false;
-               const std::string text = error_text([&] { well = call(); });
-               return well || contains(text, "was in use by another thread when this process was forked");
-             };
-             if (!answers([&] { return right(f.run_typed(kFour)); })) return 1;
-             if (!answers([&] { return right(g.run_typed(kFour)); })) return 2;
-             if (!answers([&] { return right(f.clone().run_typed(kFour)); })) return 3;
-             if (!answers([&] { return f.set_param("w", std::vector<float>(16, 1.0F)), true; })) return 4;
-             if (!answers([&] { return g.read_state("runs").at(0) >= 0; })) return 5;
-             CompiledGraph fresh = waiting_program(i % 2 == 0);
-             return right(fresh.run_typed(kFour)) ? 0 : 6;
-           }) != 0
-               ? 1
-               : 0;
+    const int status = in_child([&] {
+      // Each answers or says that it was in use; something new always works.
+      const auto answers = [&](const std::function<bool()>& call) {
+        bool well = false;
+        const std::string text = error_text([&] { well = call(); });
+        return well || contains(text, "was in use by another thread when this process was forked");
+      };
+      if (!answers([&] { return right(f.run_typed(kFour)); })) return 1;
+      if (!answers([&] { return right(g.run_typed(kFour)); })) return 2;
+      if (!answers([&] { return right(f.clone().run_typed(kFour)); })) return 3;
+      if (!answers([&] { return f.set_param("w", std::vector<float>(16, 1.0F)), true; })) return 4;
+      if (!answers([&] { return g.read_state("runs").at(0) >= 0; })) return 5;
+      CompiledGraph fresh = waiting_program(i % 2 == 0);
+      return right(fresh.run_typed(kFour)) ? 0 : 6;
+    });
+    if (status != 0) bad += " " + std::to_string(status);
   }
   end = true;
   one.join(), two.join();
-  CHECK(bad == 0);
+  CHECK(bad == "");
 }
+#endif
 
 }  // namespace rlx::test
 #endif
