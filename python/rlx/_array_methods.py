@@ -126,6 +126,8 @@ def _dir(self):
 
 def _of_numpy(self, name):
     """Attributes of dtypes that NumPy has and rlx does not, such as type, str and char: those of NumPy's dtype."""
+    if name == "__name__":  # that of the scalar type of NumPy, which programs print
+        return self.name
     if name.startswith("_"):
         raise AttributeError(f"rlx.dtype has no attribute {name!r}")
     try:

@@ -69,10 +69,13 @@ def _key(function):
 def own_names(function, kwargs, names):
     """kwargs with the names that NumPy and JAX give to arguments replaced by those of the function."""
     from ._argument_names import ALIASES
+    from ._hints import HINTS
 
-    known = ALIASES.get(_key(function), {})
+    known, hints = ALIASES.get(_key(function), {}), HINTS.get(_key(function), ())
     out = {}
     for k, v in kwargs.items():
+        if k in hints and k not in names:
+            continue
         name = k if k in names else known.get(k)
         if name is None and k == "out":
             if v is None:
@@ -89,10 +92,12 @@ def own_names(function, kwargs, names):
 def accept_names(functions):
     """Makes the plain Python functions among those of a module take the names of NumPy and JAX for their arguments."""
     from ._argument_names import ALIASES
+    from ._hints import HINTS
 
     for name, function in list(functions.items()):
-        if hasattr(function, "__code__") and not hasattr(function, "argument_names") and _key(function) in ALIASES:
-            functions[name] = _accepting(function)
+        if hasattr(function, "__code__") and not hasattr(function, "argument_names"):
+            if _key(function) in ALIASES or _key(function) in HINTS:
+                functions[name] = _accepting(function)
 
 
 def _accepting(function):

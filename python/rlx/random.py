@@ -17,6 +17,7 @@ from ._nodes import cast as _cast
 from ._nodes import dims_of as _dims
 from ._names import getattr_of as _getattr_of
 from ._nodes import inexact as _inexact
+from ._nodes import node as _node
 from ._op import _has_value
 from ._op import creator as _creator
 from ._op import op as _plain_op
@@ -112,8 +113,10 @@ def _key_of_array(seed):
     return _rnp.stack([_cast(high, "uint32"), _cast(seed, "uint32")])
 
 
-def key(seed):
-    """A key from an integer seed of 64 bits, uint32 [2]."""
+def key(seed, *, impl=None):
+    """A key from an integer seed of 64 bits, uint32 [2]. impl: "threefry2x32", the one generator of keys."""
+    if impl not in (None, "threefry2x32"):
+        raise NotImplementedError(f"key: impl {impl!r}; keys are of the generator 'threefry2x32'")
     if isinstance(seed, int):
         if not -(2**63) <= seed < 2**64:
             raise OverflowError(f"key: the seed {seed} has more than 64 bits; use fold_in to mix in further numbers")
@@ -122,6 +125,32 @@ def key(seed):
 
 
 PRNGKey = key
+
+
+def key_data(keys):
+    """The numbers of keys: here keys are arrays uint32 [..., 2], and this gives them back."""
+    return wrap_key_data(keys)
+
+
+def wrap_key_data(key_bits_array, *, impl=None):
+    """Keys of an array uint32 [..., 2], which it gives back."""
+    if impl not in (None, "threefry2x32"):
+        raise NotImplementedError(f"wrap_key_data: impl {impl!r}; keys are of the generator 'threefry2x32'")
+    what = _no_key(key_bits_array)
+    if what:
+        raise TypeError(f"a key is an array uint32 [..., 2], got {what}; rlx.random.key(seed) makes one")
+    return key_bits_array if isinstance(key_bits_array, _rlx.Value) else _rnp.asarray(key_bits_array)
+
+
+def key_impl(keys):
+    """The name of the generator of keys, "threefry2x32"."""
+    key_data(keys)
+    return "threefry2x32"
+
+
+def clone(key):
+    """The same key."""
+    return key_data(key)
 
 
 @_op("key")
@@ -162,7 +191,12 @@ def uniform(key, shape=(), dtype="float32", minval=0.0, maxval=1.0):
 
 @_op("key")
 def normal(key, shape=(), dtype="float32"):
-    """Normal numbers with mean 0 and variance 1."""
+    """Normal numbers with mean 0 and variance 1. Both parts of complex ones have variance 1/2."""
+    if _rlx.dtype(dtype).kind == "c":
+        part = "float32" if _rlx.dtype(dtype).name == "complex64" else "float64"
+        re, im = (normal(k, shape, part) for k in split(key))
+        half = _math.sqrt(0.5)
+        return _node("complex", re * half, im * half)
     return _rlx.rng_normal([key], _dims(shape), _float_dtype(dtype, "normal"))
 
 

@@ -119,6 +119,7 @@ from ._indexed import (  # noqa: F401
     scatter_mul,
     scatter_sub,
 )
+from ._kinds import FftType, Precision  # noqa: F401
 from ._parallel import (  # noqa: F401
     all_gather,
     all_to_all,

@@ -8,6 +8,7 @@ import math as _math
 
 from .. import numpy as _rnp
 from .._names import getattr_of as _getattr_of
+from .. import lax as _lax
 from .. import random as _random
 from .._nodes import axes_of as _axes_of
 
@@ -52,8 +53,10 @@ def truncated_normal(stddev=0.01, dtype="float32", lower=-2.0, upper=2.0):
 
 def _fans(shape, in_axis, out_axis, batch_axis):
     """(fan in, fan out): the product of the extents of the named axes, times the extents of the axes with no role."""
-    if len(shape) < 2:
-        raise ValueError(f"the shape {tuple(shape)} has no fans: weights need at least two axes")
+    if len(shape) < 2 and isinstance(in_axis, int) and in_axis == -2:
+        raise ValueError(
+            f"the shape {tuple(shape)} has no fans: weights need at least two axes, or in_axis and out_axis"
+        )
     inside, outside, batch = (
         _math.prod(shape[a] for a in _axes_of(axes, len(shape), "variance_scaling"))
         for axes in (in_axis, out_axis, batch_axis)
@@ -62,8 +65,17 @@ def _fans(shape, in_axis, out_axis, batch_axis):
     return inside * others, outside * others
 
 
-# The standard deviation of normal numbers truncated to [-2, 2].
-_WITHIN_TWO = 0.87962566103423978
+# The standard deviation of normal numbers truncated to [-2, 2], and of complex ones of a magnitude below 2.
+_WITHIN_TWO, _COMPLEX_WITHIN_TWO = 0.87962566103423978, 0.95311164380491208
+
+
+def _in_disc(key, shape, dtype, radius_of):
+    """Complex numbers with uniform angles and the magnitudes radius_of(uniform numbers)."""
+    radius_key, angle_key = _random.split(key)
+    part = _rnp.finfo(dtype).dtype
+    radius = radius_of(_random.uniform(radius_key, shape, part))
+    angle = _random.uniform(angle_key, shape, part, 0.0, 2 * _math.pi)
+    return _lax.complex(radius * _rnp.cos(angle), radius * _rnp.sin(angle))
 
 
 def variance_scaling(scale, mode, distribution, in_axis=-2, out_axis=-1, batch_axis=(), dtype="float32"):
@@ -87,6 +99,12 @@ def variance_scaling(scale, mode, distribution, in_axis=-2, out_axis=-1, batch_a
 
     def init(key, shape, dtype=own):
         variance = scale / max(1.0, means[mode](*_fans(shape, in_axis, out_axis, batch_axis)))
+        if _rnp.issubdtype(dtype, "complexfloating") and distribution != "normal":
+            if distribution == "uniform":
+                return _in_disc(key, shape, dtype, lambda u: _rnp.sqrt(2 * u)) * _rnp.asarray(_math.sqrt(variance), dtype)
+            below = 1 - _math.exp(-4)
+            numbers = _in_disc(key, shape, dtype, lambda u: _rnp.sqrt(-_rnp.log1p(-below * u)))
+            return numbers * _rnp.asarray(_math.sqrt(variance) / _COMPLEX_WITHIN_TWO, dtype)
         if distribution == "uniform":
             bound = _math.sqrt(3 * variance)
             return _random.uniform(key, shape, dtype, -1.0, 1.0) * _rnp.asarray(bound, dtype)

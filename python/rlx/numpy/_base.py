@@ -118,11 +118,15 @@ def int_static(x, what):
         raise TypeError(f"{what} must be a Python integer, got {type(x).__name__}") from None
 
 
-def summed(x, dtype):
-    """x as the operand of a sum or a product. Bools and small integers become 32-bit integers."""
+def summed(x, dtype, promote_integers=True):
+    """x as the operand of a sum or a product. Bools and small integers become 32-bit integers, unless not
+    promote_integers.
+    """
     x = value(x)
     if dtype is not None:
         return cast(x, dtype)
+    if not promote_integers:
+        return x
     if x.dtype.kind == "b" or (x.dtype.kind == "i" and x.dtype.itemsize < 4):
         return cast(x, "int32")
     if x.dtype.kind == "u" and x.dtype.itemsize < 4:

@@ -12,9 +12,25 @@ from ._shapes import broadcast_shapes, squeeze
 from ._ufuncs import isnan, logical_not, sqrt
 
 
+def _mask(where):
+    """The argument `where`, which must be bool."""
+    where = value(where)
+    if where.dtype.kind != "b":
+        raise TypeError(f"where: a mask of dtype {where.dtype.name}; it must be bool: compare first, as in x != 0")
+    return where
+
+
+def _first(initial, dtype, what):
+    """The argument `initial` of a reduction, which must be one number."""
+    initial = cast(initial, dtype)
+    if initial.ndim:
+        raise ValueError(f"{what}: initial has the shape {initial.shape}; it must be one number")
+    return initial
+
+
 def _masked(x, where, number):
     """x with a number where `where` is False."""
-    return x if where is None else node("where", truth(where), x, constant(number, x.dtype))
+    return x if where is None else node("where", _mask(where), x, constant(number, x.dtype))
 
 
 def _widened(x, where):
@@ -23,19 +39,19 @@ def _widened(x, where):
 
 
 @op("x", "initial", "where")
-def sum(x, axis=None, dtype=None, *, keepdims=False, initial=None, where=None):
-    """The sum over axes. Bools and small integers are summed as 32-bit integers."""
-    x = _masked(summed(x, dtype), where, 0)
+def sum(x, axis=None, dtype=None, *, keepdims=False, initial=None, where=None, promote_integers=True):
+    """The sum over axes. Bools and small integers are summed as 32-bit integers, unless not promote_integers."""
+    x = _masked(summed(x, dtype, promote_integers), where, 0)
     out = reduced(x, "sum", axis, keepdims, "sum")
-    return out if initial is None else node("add", out, cast(initial, x.dtype))
+    return out if initial is None else node("add", out, _first(initial, x.dtype, "sum"))
 
 
 @op("x", "initial", "where")
-def prod(x, axis=None, dtype=None, *, keepdims=False, initial=None, where=None):
-    """The product over axes."""
-    x = _masked(summed(x, dtype), where, 1)
+def prod(x, axis=None, dtype=None, *, keepdims=False, initial=None, where=None, promote_integers=True):
+    """The product over axes. Bools and small integers are multiplied as 32-bit integers, unless not promote_integers."""
+    x = _masked(summed(x, dtype, promote_integers), where, 1)
     out = reduced(x, "prod", axis, keepdims, "prod")
-    return out if initial is None else node("mul", out, cast(initial, x.dtype))
+    return out if initial is None else node("mul", out, _first(initial, x.dtype, "prod"))
 
 
 def _count(x, axis, keepdims, where):
@@ -61,8 +77,9 @@ def _extreme(x, fn, axis, keepdims, initial, where):
         raise ValueError(f"{fn}: `where` needs `initial`, the result without elements")
     x = _widened(x, where)
     axes = axes_of(axis, x.ndim, fn)
+    initial = None if initial is None else _first(initial, x.dtype, fn)
     if where is not None:
-        x = node("where", truth(where), x, cast(initial, x.dtype))
+        x = node("where", _mask(where), x, cast(initial, x.dtype))
     if _b.any(x.shape[a] == 0 for a in axes):
         if initial is None:
             raise ValueError(f"{fn}: no elements along axes {axes} of shape {x.shape}; give `initial`")
@@ -123,6 +140,13 @@ def all(x, axis=None, *, keepdims=False, where=None):
     return _extreme(x if where is None else node("bit_or", x, logical_not(where)), "min", axis, keepdims, True, None)
 
 
+def _less(ddof, correction, what):
+    """The number that `ddof` or `correction` takes from the count."""
+    if correction is not None and ddof:
+        raise ValueError(f"{what}: both ddof and correction are given; they are two names of one number")
+    return ddof if correction is None else correction
+
+
 def _squared_distances(x, axis, where, centre):
     """The squared magnitudes of x - centre, with zeros where `where` is False."""
     d = _masked(node("sub", x, centre), where, 0)
@@ -141,7 +165,7 @@ def var(x, axis=None, dtype=None, *, ddof=0, keepdims=False, where=None, mean=No
         x, out = cast(x, "float32"), x.dtype
     centre = _mean(x, axis, keepdims=True, where=where) if mean is None else mean
     total = sum(_squared_distances(x, axis, where, centre), axis, keepdims=keepdims)
-    less = ddof if correction is None else correction
+    less = _less(ddof, correction, "var")
     count = _count(x, axis, keepdims, where)
     if isinstance(count, float):
         count = float(_b.max(count - less, 0.0))
@@ -296,7 +320,7 @@ def nanmean(x, axis=None, dtype=None, *, keepdims=False, where=None):
 def nanvar(x, axis=None, dtype=None, *, ddof=0, keepdims=False, where=None, mean=None, correction=None):
     """The variance of the elements that are not NaN; NaN if there are no more than `ddof`."""
     x = inexact(x)
-    good, less = _number(x, where), ddof if correction is None else correction
+    good, less = _number(x, where), _less(ddof, correction, "nanvar")
     out = var(x, axis, dtype, ddof=less, keepdims=keepdims, where=good, mean=mean)
     count = sum(_rlx.expand([good], _widened(x, where).shape), axis, "int32", keepdims=keepdims)
     return node("where", node("gt", count, less), out, constant(_math.nan, out.dtype))

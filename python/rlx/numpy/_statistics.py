@@ -75,8 +75,8 @@ def nanmedian(x, axis=None, *, keepdims=False, overwrite_input=False):
 
 @op("x", "weights")
 def average(x, axis=None, weights=None, *, returned=False, keepdims=False):
-    """The weighted mean. The weights have the shape of x or of its axis. returned: also gives the sum of the
-    weights.
+    """The weighted mean. The weights have the shape of x or of its axes, in the order of `axis`. returned: also gives
+    the sum of the weights.
     """
     x = inexact(x)
     if weights is None:
@@ -87,22 +87,28 @@ def average(x, axis=None, weights=None, *, returned=False, keepdims=False):
     dtype, _ = _rlx.result_type(x, weights)
     x, weights = cast(x, dtype), cast(weights, dtype)
     if weights.shape != x.shape:
-        if axis is None or weights.ndim != 1:
+        axes = [] if axis is None else axes_of(axis, x.ndim, "average")
+        if weights.ndim != len(axes):
             raise ValueError(
-                f"average: weights of shape {weights.shape} for shape {x.shape}; a vector of weights needs one axis"
+                f"average: weights of shape {weights.shape} for shape {x.shape}; weights of another shape need `axis`, "
+                "with an axis of x for each axis of the weights"
             )
-        a = axis_of(axis, x.ndim, "average")
-        if weights.shape[0] != x.shape[a]:
-            raise ValueError(f"average: {weights.shape[0]} weights for {x.shape[a]} entries")
-        weights = broadcast_to(reshape(weights, (-1,) + (1,) * (x.ndim - a - 1)), x.shape)
+        given = [a % x.ndim for a in (axis if isinstance(axis, (tuple, list)) else (axis,))]
+        if weights.shape != tuple(x.shape[a] for a in given):
+            raise ValueError(f"average: weights of shape {weights.shape} for the axes {axis} of shape {x.shape}")
+        weights = transpose(weights, tuple(given.index(a) for a in sorted(given)))
+        kept = tuple(d if a in given else 1 for a, d in enumerate(x.shape))
+        weights = broadcast_to(reshape(weights, kept), x.shape)
     total = sum(weights, axis, keepdims=keepdims)
     out = node("div", sum(node("mul", x, weights), axis, keepdims=keepdims), total)
     return (out, total) if returned else out
 
 
 @op("m", "y", "fweights", "aweights")
-def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=None):
-    """The covariance matrix of rows (or columns) of observations, and of the rows of y after them."""
+def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=None, *, dtype=None):
+    """The covariance matrix of rows (or columns) of observations, and of the rows of y after them. dtype: that of the
+    computation and of the result.
+    """
     parts = [
         v if v.ndim == 2 else reshape(v, (1, -1)) if v.ndim < 2 else v
         for v in map(value, [m] + ([] if y is None else [y]))
@@ -112,7 +118,9 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
     given = [m] if y is None else [m, y]
     turned = [transpose(p) if not rowvar and value(g).ndim == 2 else p for p, g in zip(parts, given)]
     x = node("concat", *common(turned, "cov"), axis=0) if len(turned) > 1 else turned[0]
-    x = inexact(x)
+    x = inexact(x) if dtype is None else cast(x, dtype)
+    if x.dtype.kind not in "fc":
+        raise TypeError(f"cov: the dtype is {x.dtype.name}; it must be floating or complex")
     n = x.shape[1]
     ddof = (0 if bias else 1) if ddof is None else ddof
     weights = None
@@ -146,9 +154,9 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
 
 
 @op("x", "y")
-def corrcoef(x, y=None, rowvar=True):
-    """The correlation coefficients of rows (or columns) of observations."""
-    c = cov(x, y, rowvar)
+def corrcoef(x, y=None, rowvar=True, *, dtype=None):
+    """The correlation coefficients of rows (or columns) of observations; dtype: as of cov."""
+    c = cov(x, y, rowvar, dtype=dtype)
     if c.ndim == 0:
         return node("div", c, c)
     d = sqrt(real(diagonal(c)))

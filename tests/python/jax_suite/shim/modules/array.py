@@ -1,0 +1,3 @@
+"""jax._src.array."""
+
+from jax._src.top_array import Array, ArrayImpl  # noqa: F401

@@ -1,0 +1,3 @@
+"""jax.lax: rlx.lax, with the control flow of rlx."""
+
+import rlx as _rlx

@@ -1,0 +1,1 @@
+"""jax.random: rlx.random; only the keys of threefry."""
