@@ -28,26 +28,45 @@ def _contains(self, item):
     return bool(rnp.any(rnp.equal(self, item)))
 
 
+_PARTS = {"complex64": "float32", "complex128": "float64", "bool": "uint8"}
+
+
+def _bits(dtype):
+    return 8 if dtype.kind == "b" else dtype.bits
+
+
 @op("x")
-def _bitcast(x, dtype):
-    return node("bitcast", x, to=_rlx.dtype(dtype))
+def _bitcast(x, dtype, shape):
+    """The bytes of x as elements of another dtype, in a shape."""
+    x, dtype = _rlx.value(x), _rlx.dtype(dtype)
+    if x.dtype.kind == "c":
+        x = rnp.stack([rnp.real(x), rnp.imag(x)], -1)
+    elif x.dtype.kind == "b":
+        x = node("cast", x, to=_rlx.dtype("uint8"))
+    part = _rlx.dtype(_PARTS.get(dtype.name, dtype))
+    if x.dtype != part:
+        per = part.bits // x.dtype.bits
+        x = node("bitcast", rnp.reshape(x, (-1, per)) if per > 1 else x, to=part)
+    if dtype.kind == "c":
+        x = rnp.reshape(x, (-1, 2))
+        x = node("complex", x[:, 0], x[:, 1])
+    elif dtype.kind == "b":
+        x = rnp.not_equal(x, 0)
+    return rnp.reshape(x, shape)
 
 
 def _view(self, dtype=None):
     """The same bytes as elements of another dtype. The last axis grows or shrinks with the size of an element."""
     dtype = self.dtype if dtype is None else _rlx.dtype(dtype)
-    old, new = self.dtype.bits, dtype.bits
-    if old == new:
-        return self if dtype == self.dtype else _bitcast(self, dtype)
-    if self.ndim == 0 or (old < new and (self.shape[-1] * old) % new):
+    if dtype == self.dtype:
+        return self
+    old, new = _bits(self.dtype), _bits(dtype)
+    if old != new and (self.ndim == 0 or (self.shape[-1] * old) % new):
         raise ValueError(
             f"view of {self.dtype.name}{list(self.shape)} as {dtype.name}: the last axis does not hold whole elements"
         )
-    if old < new:
-        x = rnp.reshape(self, (*self.shape[:-1], self.shape[-1] * old // new, new // old))
-        return _bitcast(x, dtype)
-    x = _bitcast(self, dtype)
-    return rnp.reshape(x, (*self.shape[:-1], self.shape[-1] * old // new))
+    shape = self.shape if old == new else (*self.shape[:-1], self.shape[-1] * old // new)
+    return _bitcast(self, dtype, shape)
 
 
 def _tobytes(self, order="C"):

@@ -74,9 +74,16 @@ def _at_least_32_bits(p):
     return _cast(p, "float32") if p.dtype.itemsize < 4 else p
 
 
-def _low_mode(mode, what):
-    if mode not in (None, "low"):
-        raise NotImplementedError(f"{what}: mode {mode!r} is not supported; leave it out, or use 'low'")
+def _is_high(mode, what):
+    """True for a mode of numbers with a finer resolution near 0."""
+    if mode not in (None, "low", "high", "highest"):
+        raise ValueError(f"{what}: mode {mode!r}; it must be one of low, high and highest")
+    return mode in ("high", "highest")
+
+
+def _check_method(method, what):
+    if method not in (None, "exact", "approximate"):
+        raise ValueError(f"{what}: method {method!r}; it must be 'exact' or 'approximate'")
 
 
 def _single(key, what):
@@ -202,13 +209,17 @@ def normal(key, shape=(), dtype="float32"):
 
 @_op("key", "p")
 def bernoulli(key, p=0.5, shape=None, mode="low"):
-    """True with probability p. The default shape is that of p."""
-    _low_mode(mode, "bernoulli")
+    """True with probability p. The default shape is that of p. mode "high" serves probabilities below 1e-7."""
+    high = _is_high(mode, "bernoulli")
     p = _rlx.value(p)
     if p.dtype.kind != "f":
         raise TypeError(f"bernoulli: p must be floating, got {p.dtype.name}")
     p = _at_least_32_bits(p)
-    return _rnp.less(uniform(key, _shape_of(shape, (p,), "bernoulli"), p.dtype), p)
+    shape = _shape_of(shape, (p,), "bernoulli")
+    if high:
+        first, second = uniform(key, (2, *shape), p.dtype)
+        return _rnp.less(second * 2.0 ** -_rnp.finfo(p.dtype).nmant, p - first)
+    return _rnp.less(uniform(key, shape, p.dtype), p)
 
 
 # -- integers --
@@ -274,7 +285,7 @@ def permutation(key, x, axis=0, independent=False):
 
 
 @_op("key", "a", "p")
-def _chosen(key, a, shape, replace, p, axis):
+def _chosen(key, a, shape, replace, p, axis, mode):
     a, key = _rlx.value(a), _single(key, "choice")
     (axis,) = _axes_of(axis, a.ndim, "choice")
     among, wanted = a.shape[axis], _math.prod(shape)
@@ -294,17 +305,18 @@ def _chosen(key, a, shape, replace, p, axis):
             total = _rnp.cumsum(p)
             places = _rnp.searchsorted(total, total[-1] * (1 - uniform(key, shape, p.dtype)))
         else:
-            places = _rnp.argsort(-gumbel(key, (among,), p.dtype) - _rnp.log(p))[:wanted]
+            places = _rnp.argsort(-gumbel(key, (among,), p.dtype, mode) - _rnp.log(p))[:wanted]
     return _rnp.take(a, _rnp.reshape(places, shape), axis)
 
 
 def choice(key, a, shape=(), replace=True, p=None, axis=0, mode=None):
     """Random entries of a (or of range(a)) along an axis, with probabilities p, with or without replacement.
 
-    The result has `shape` in place of that axis. Where no entry has a probability, it is the first one.
+    The result has `shape` in place of that axis. Where no entry has a probability, it is the first one. mode: as of
+    gumbel, for draws without replacement.
     """
-    _low_mode(mode, "choice")
-    return _chosen(key, _range_or_array(a, "choice"), _dims(shape), replace, p, axis)
+    _is_high(mode, "choice")
+    return _chosen(key, _range_or_array(a, "choice"), _dims(shape), replace, p, axis, mode)
 
 
 @_op("key", "logits")
@@ -314,14 +326,18 @@ def categorical(key, logits, axis=-1, shape=None, replace=True, mode=None):
 
     shape: the shape of the result. It ends with the other axes of the logits (or a shape that they broadcast to); the
         axes before are independent draws. Without replacement these draws differ from each other.
+    mode: as of gumbel.
     """
-    _low_mode(mode, "categorical")
+    high = _is_high(mode, "categorical")
     logits = _inexact(logits)
     (axis,) = _axes_of(axis, logits.ndim, "categorical")
     rows = logits.shape[:axis] + logits.shape[axis + 1 :]
     shape = _shape_of(shape, (_rnp.empty(rows),), "categorical")
     draws, rows = shape[: len(shape) - len(rows)], shape[len(shape) - len(rows) :]
     logits = _rnp.broadcast_to(logits, (*rows[:axis], logits.shape[axis], *rows[axis:]))
+    if replace and high:
+        noise = gumbel(key, (*draws, *logits.shape), logits.dtype, mode)
+        return _rnp.argmax(noise + logits, axis + len(draws))
     if replace:
         return _rlx.draw_categorical([key, logits], axis, draws)
     count = _math.prod(draws)
@@ -329,6 +345,9 @@ def categorical(key, logits, axis=-1, shape=None, replace=True, mode=None):
         raise ValueError(
             f"categorical: {count} of {logits.shape[axis]} indices without replacement; draw fewer, or use replace=True"
         )
+    if high:
+        order = _rnp.argsort(-gumbel(key, logits.shape, logits.dtype, mode) - logits, axis)
+        return _rnp.reshape(_rnp.moveaxis(order, axis, 0)[:count], shape)
     return _rnp.reshape(_rlx.draw_categorical_distinct([key, logits], count, axis), shape)
 
 
@@ -337,8 +356,14 @@ def categorical(key, logits, axis=-1, shape=None, replace=True, mode=None):
 
 @_op("key")
 def gumbel(key, shape=(), dtype="float32", mode=None):
-    """Gumbel numbers. The index of the largest sum of logits and such numbers is a categorical draw."""
-    _low_mode(mode, "gumbel")
+    """Gumbel numbers. The index of the largest sum of logits and such numbers is a categorical draw. mode "high" (or
+    "highest", which is the same) draws two numbers for each, so that events below 1e-7 occur as often as they should.
+    """
+    if _is_high(mode, "gumbel"):
+        limits = _rnp.finfo(_float_dtype(dtype, "gumbel"))
+        high, low = uniform(key, (2, *_dims(shape)), dtype)
+        fine = _rnp.where(high >= 0.5, high, high + 2.0**-limits.nmant * low + limits.tiny)
+        return -_rnp.log(-_rnp.log1p(-fine))
     return _rlx.draw("gumbel", [key], _dims(shape), _float_dtype(dtype, "gumbel"))
 
 
@@ -449,17 +474,19 @@ def orthogonal(key, n, shape=(), dtype="float32", m=None):
     """Uniformly random matrices [*shape, n, m] with orthonormal columns, or orthonormal rows if n < m. m is n by
     default.
     """
-    dtype = _float_dtype(dtype, "orthogonal")
+    dtype = _rlx.dtype(dtype)
+    dtype = dtype if dtype.kind == "c" else _float_dtype(dtype, "orthogonal")
     n, m = _operator.index(n), _operator.index(n if m is None else m)
     if n < 0 or m < 0:
         raise ValueError(f"orthogonal: a matrix of {n} by {m} has a negative extent")
     q, r = _rnp.linalg.qr(normal(key, (*_dims(shape), max(n, m), min(n, m)), dtype))
     d = _rnp.diagonal(r, 0, -2, -1)[..., None, :]
-    q = q * _rnp.where(d < 0, -1, 1)
+    q = q * _rnp.sign(d) if dtype.kind == "c" else q * _rnp.where(d < 0, -1, 1)
     return _rnp.swapaxes(q, -2, -1) if n < m else q
 
 
-# -- drawn by rejection: the distributions are those of JAX, the numbers are not; derivatives by the parameters are 0 --
+# -- drawn by rejection: the distributions are those of JAX, the numbers are not; derivatives by the parameters are 0.
+# method "approximate" of JAX gives the exact draws too --
 
 
 def _drawn(name, what, key, parameters, shape, dtype):
@@ -469,26 +496,30 @@ def _drawn(name, what, key, parameters, shape, dtype):
 
 
 @_op("key", "a")
-def gamma(key, a, shape=None, dtype="float32"):
+def gamma(key, a, shape=None, dtype="float32", *, method=None):
     """Gamma numbers with shape a and scale 1."""
+    _check_method(method, "gamma")
     return _drawn("gamma", "gamma", key, (a,), shape, dtype)
 
 
 @_op("key", "a")
-def loggamma(key, a, shape=None, dtype="float32"):
+def loggamma(key, a, shape=None, dtype="float32", *, method=None):
     """Logarithms of gamma numbers. They stay finite for a small a, whose gamma numbers round to 0."""
+    _check_method(method, "loggamma")
     return _drawn("log_gamma", "loggamma", key, (a,), shape, dtype)
 
 
 @_op("key", "a", "b")
-def beta(key, a, b, shape=None, dtype="float32"):
+def beta(key, a, b, shape=None, dtype="float32", *, method=None):
     """Beta numbers: x / (x + y) with gamma numbers x and y."""
+    _check_method(method, "beta")
     return _drawn("beta", "beta", key, (a, b), shape, dtype)
 
 
 @_op("key", "df")
-def chisquare(key, df, shape=None, dtype="float32"):
+def chisquare(key, df, shape=None, dtype="float32", *, method=None):
     """Chi-square numbers: sums of the squares of df normal numbers."""
+    _check_method(method, "chisquare")
     return _drawn("chisquare", "chisquare", key, (df,), shape, dtype)
 
 
@@ -507,8 +538,9 @@ def f(key, dfnum, dfden, shape=None, dtype="float32"):
 
 
 @_op("key", "alpha")
-def dirichlet(key, alpha, shape=None, dtype="float32"):
+def dirichlet(key, alpha, shape=None, dtype="float32", *, method=None):
     """Dirichlet vectors, whose positive elements add up to 1: [*shape, K] for alpha [.., K]."""
+    _check_method(method, "dirichlet")
     dtype = _float_dtype(dtype, "dirichlet")
     alpha = _cast(alpha, dtype)
     if not alpha.ndim:
@@ -518,10 +550,11 @@ def dirichlet(key, alpha, shape=None, dtype="float32"):
 
 
 @_op("key", "lam")
-def poisson(key, lam, shape=None, dtype="int32"):
+def poisson(key, lam, shape=None, dtype="int32", *, method=None):
     """Poisson numbers with rate lam, as integers; -1 if lam is negative, infinite or NaN. A number that the dtype does
     not hold is its largest one.
     """
+    _check_method(method, "poisson")
     shape = _shape_of(shape, (lam,), "poisson")
     return _rlx.draw("poisson", [_single(key, "poisson"), _cast(lam, "float32")], shape, dtype)
 

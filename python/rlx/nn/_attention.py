@@ -56,6 +56,7 @@ def dot_product_attention(
     key_value_seq_lengths=None,
     local_window_size=None,
     return_residual=False,
+    implementation=None,
 ):
     """Attention: softmax(query key^T * scale + bias) value for each head.
 
@@ -66,7 +67,10 @@ def dot_product_attention(
     query_seq_lengths, key_value_seq_lengths: the number of valid queries and keys, [B].
     local_window_size: the number of keys that are seen to the left and to the right.
     return_residual: also returns the log-sum-exp of the scores, [B, T, N].
+    implementation: None or "xla"; both are the one that rlx has.
     """
+    if implementation not in (None, "xla"):
+        raise NotImplementedError(f"dot_product_attention: implementation {implementation!r}; leave it out")
     single = _rlx.value(query).ndim == 3
     q, k, v = (_four(inexact(x), what) for x, what in ((query, "query"), (key, "key"), (value, "value")))
     (_, t, heads, size), (_, s, kv_heads, key_size) = q.shape, k.shape

@@ -152,20 +152,30 @@ def unwrap(p, discont=None, axis=-1, period=6.283185307179586):
     return concatenate([_cut(p, axis, 0, 1), rest], axis)
 
 
-@op("x", "xp", "fp", "left", "right", "period")
 def interp(x, xp, fp, left=None, right=None, period=None):
     """Linear interpolation at x between points (xp, fp) with ascending xp. Beyond the ends the result is fp at the end,
-    or left and right.
+    or left and right; with "extrapolate" for these it is the line of the two points at the end. With a period, left and
+    right have no effect.
     """
+    for name, end in (("left", left), ("right", right)):
+        if isinstance(end, str) and end != "extrapolate":
+            raise ValueError(f"interp: {name}={end!r}; it must be a number or 'extrapolate'")
+    beyond = tuple(isinstance(end, str) for end in (left, right))
+    left, right = (None if isinstance(end, str) else end for end in (left, right))
+    return _interp(x, xp, fp, left, right, period, beyond)
+
+
+@op("x", "xp", "fp", "left", "right", "period")
+def _interp(x, xp, fp, left, right, period, beyond):
     x, xp = typed(inexact(x), inexact(xp))
     fp = inexact(fp)
     if xp.ndim != 1 or fp.shape != xp.shape or xp.shape[0] == 0:
         raise ValueError(f"interp: xp and fp of shapes {xp.shape} and {fp.shape}; they must be vectors of one length")
     dtype, _ = _rlx.result_type(x, fp)
     if period is not None:
-        if left is not None or right is not None:
-            raise ValueError("interp: left and right cannot be used with a period")
         period = node("abs", cast(period, x.dtype))
+        if period.ndim:
+            raise ValueError(f"interp: the period has the shape {period.shape}; it must be one number")
         x, xp = node("mod", x, period), node("mod", xp, period)
         xp, fp = _rlx.sort([xp, fp], 0, False)
         xp = concatenate([node("sub", xp[-1:], period), xp, node("add", xp[:1], period)])
@@ -186,8 +196,10 @@ def interp(x, xp, fp, left=None, right=None, period=None):
         out = node("where", node("eq", x, x0), cast(y0, dtype), out)
         out = node("where", node("eq", x, x1), cast(y1, dtype), out)
     if period is None:
-        out = node("where", node("lt", x, xp[0]), cast(fp[0] if left is None else left, dtype), out)
-        out = node("where", node("gt", x, xp[n - 1]), cast(fp[n - 1] if right is None else right, dtype), out)
+        below = out if beyond[0] else cast(fp[0] if left is None else left, dtype)
+        above = out if beyond[1] else cast(fp[n - 1] if right is None else right, dtype)
+        out = node("where", node("lt", x, xp[0]), below, out)
+        out = node("where", node("gt", x, xp[n - 1]), above, out)
     return out if n == 1 else node("where", node("ne", x, x), cast(x, dtype), out)
 
 

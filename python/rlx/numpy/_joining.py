@@ -224,9 +224,30 @@ def _hashable(obj):
     return _FrozenSlice(obj) if isinstance(obj, slice) else obj
 
 
-def delete(x, obj, axis=None):
-    """x without the entries at known indices along an axis: an integer, several integers, a slice, or known bools."""
+def delete(x, obj, axis=None, *, assume_unique_indices=False):
+    """x without the entries at known indices along an axis: an integer, several integers, a slice, or known bools.
+    Traced indices need assume_unique_indices, the promise that all of them differ.
+    """
+    if isinstance(obj, _rlx.Value) and obj.dtype.kind in "iu" and (assume_unique_indices or obj.ndim == 0):
+        return _delete_traced(x, obj, axis)
+    if hasattr(obj, "ndim") and not isinstance(obj, _rlx.Value) and obj.ndim > 1:
+        obj = obj.reshape(-1)
     return _delete(x, _hashable(obj), axis)
+
+
+@op("x", "obj")
+def _delete_traced(x, obj, axis):
+    x, obj = value(x), ravel(obj)
+    if axis is None:
+        x, axis = ravel(x), 0
+    axis = axis_of(axis, x.ndim, "delete")
+    n, count = x.shape[axis], obj.shape[0]
+    obj = node("where", node("lt", obj, 0), node("add", obj, n), obj) if obj.dtype.kind == "i" else obj
+    places = node("iota", dims=(n,), dtype="int32", axis=0)
+    same = node("eq", reshape(places, (n, 1)), reshape(cast(obj, "int32"), (1, count)))
+    gone = cast(node("reduce_max", cast(same, "uint8"), axes=[1], keep_dims=False) if count else places * 0, "bool")
+    (kept,) = _rlx.argsort([cast(gone, "int32")], 0, False)[: n - count],
+    return node("gather", x, kept, axes=[axis], mode="clamp")
 
 
 @op("x")
@@ -249,8 +270,32 @@ def _delete(x, obj, axis):
 
 
 def insert(x, obj, values, axis=None):
-    """x with values inserted before known indices along an axis: an integer, several integers, or a slice."""
+    """x with values inserted before indices along an axis: an integer, several known integers, or a slice."""
+    if isinstance(obj, _rlx.Value) and obj.dtype.kind in "iu" and obj.ndim == 0:
+        return _insert_traced(x, values, obj, axis)
     return _insert(x, values, _hashable(obj), axis)
+
+
+@op("x", "values", "obj")
+def _insert_traced(x, values, obj, axis):
+    """One insertion, before a traced index."""
+    x, obj = value(x), cast(obj, "int32")
+    if axis is None:
+        x, axis = ravel(x), 0
+    axis = axis_of(axis, x.ndim, "insert")
+    n = x.shape[axis]
+    values = cast(values, x.dtype)
+    if values.ndim < x.ndim:
+        values = reshape(values, (1,) * (x.ndim - values.ndim) + tuple(values.shape))
+    values = moveaxis(values, 0, axis)  # as in NumPy, the axes of values replace this axis and those after it
+    count = values.shape[axis]
+    values = broadcast_to(values, tuple(count if a == axis else d for a, d in enumerate(x.shape)))
+    start = node("where", node("lt", obj, 0), node("add", obj, n), obj)
+    places = node("iota", dims=(n + count,), dtype="int32", axis=0)
+    inside = node("add", node("sub", places, start), n)  # places of the values, behind x
+    source = node("where", node("lt", places, node("add", start, count)), inside, node("sub", places, count))
+    source = node("where", node("lt", places, start), places, source)
+    return node("gather", concatenate([x, values], axis), source, axes=[axis], mode="clamp")
 
 
 @op("x", "values")

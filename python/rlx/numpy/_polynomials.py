@@ -79,15 +79,36 @@ def polysub(a, b):
     return _sum(a, b, "polysub", "sub")
 
 
+def polymul(a, b, *, trim_leading_zeros=False):
+    """The product of two polynomials. Leading zeros of a and b stay, unless trim_leading_zeros."""
+    if trim_leading_zeros:
+        a, b = (_trimmed(held(p), "polymul") for p in (a, b))
+    return _polymul(a, b)
+
+
 @op("a", "b")
-def polymul(a, b):
-    """The product of two polynomials. Leading zeros stay."""
+def _polymul(a, b):
     return convolve(_coefficients(a, "polymul"), _coefficients(b, "polymul"))
 
 
+def _trimmed(p, what):
+    """The coefficients p without leading zeros; [0] if all are zero. Their number depends on values."""
+    if _rlx.tracing() or isinstance(p, _rlx.Value):
+        refuse_shape(what, "trim_leading_zeros=False")
+    (places,) = nonzero(p)
+    return p[int(places[0]) :] if places.shape[0] else p[:1] * 0
+
+
+def polydiv(u, v, *, trim_leading_zeros=False):
+    """(quotient, remainder) of two polynomials. v[0] must not be zero; leading zeros of the remainder stay, unless
+    trim_leading_zeros.
+    """
+    quotient, rest = _polydiv(u, v)
+    return quotient, _trimmed(rest, "polydiv") if trim_leading_zeros else rest
+
+
 @op("u", "v")
-def polydiv(u, v):
-    """(quotient, remainder) of two polynomials. v[0] must not be zero; leading zeros of the remainder stay."""
+def _polydiv(u, v):
     u, v = common([inexact(_coefficients(u, "polydiv")), inexact(_coefficients(v, "polydiv"))], "polydiv")
     n, m = u.shape[0], v.shape[0]
     if m == 0:

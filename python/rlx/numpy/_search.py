@@ -43,12 +43,17 @@ def sort(x, axis=-1, *, kind=None, descending=False, stable=True):
 
 
 @op("x")
-def argsort(x, axis=-1, *, kind=None, descending=False, stable=True):
-    """The indices that sort x along an axis, int32. Equal elements keep their order; kind has no effect."""
+def argsort(x, axis=-1, *, kind=None, descending=False, stable=True, dtype=None):
+    """The indices that sort x along an axis, int32 or of an integer dtype. Equal elements keep their order; kind has no
+    effect.
+    """
     x, axis = _flat_or(x, axis, "argsort")
-    if x.dtype.kind == "c":
-        return _complex_order(x, axis)
-    return _rlx.argsort([x], axis, descending)
+    out = _complex_order(x, axis) if x.dtype.kind == "c" else _rlx.argsort([x], axis, descending)
+    if dtype is None:
+        return out
+    if _rlx.dtype(dtype).kind not in "iu":
+        raise TypeError(f"argsort: the dtype {_rlx.dtype(dtype).name} of indices; it must be an integer dtype")
+    return cast(out, dtype)
 
 
 def _complex_order(x, axis):
@@ -242,10 +247,11 @@ def take(x, indices, axis=None, mode=None, fill_value=None):
 
 
 @op("x", "indices", "fill_value")
-def take_along_axis(x, indices, axis=-1, mode=None, fill_value=None):
+def take_along_axis(x, indices, axis=-1, mode=None, fill_value=None, *, wrap_negative_indices=True):
     """x at one index for each element along an axis; the other axes broadcast. Indices out of range are clamped, as
     with mode "clip". mode "fill" gives fill_value there, by default NaN, the least signed integer, the largest unsigned
-    integer, or True; "wrap" wraps around.
+    integer, or True; "wrap" wraps around; "one_hot" gives 0. Negative indices count from the end, unless not
+    wrap_negative_indices.
     """
     x, indices = value(x), value(indices)
     if axis is None:
@@ -262,17 +268,22 @@ def take_along_axis(x, indices, axis=-1, mode=None, fill_value=None):
     x = broadcast_to(x, tuple(x.shape[a] if a == axis else d for a, d in enumerate(rest)))
     indices = broadcast_to(indices, tuple(indices.shape[a] if a == axis else d for a, d in enumerate(rest)))
     mode = "fill" if mode is None and fill_value is not None else mode or "clip"
-    if mode not in ("clip", "promise_in_bounds", "fill", "wrap"):
-        raise ValueError(f"take_along_axis: mode {mode!r}; it must be one of clip, fill, promise_in_bounds and wrap")
+    if mode not in ("clip", "promise_in_bounds", "fill", "wrap", "one_hot"):
+        raise ValueError(
+            f"take_along_axis: mode {mode!r}; it must be one of clip, fill, one_hot, promise_in_bounds and wrap"
+        )
     n = x.shape[axis]
     if n == 0 and indices.size:
         raise IndexError("take_along_axis: the axis has no entries")
+    first = -n if wrap_negative_indices else 0
     if mode == "wrap":
         indices = index_round(indices, n)
-    out = _rlx.take_along_axis([x, indices], axis)
-    if mode != "fill":
+    out = _rlx.take_along_axis([x, indices if wrap_negative_indices else node("max", indices, 0)], axis)
+    if mode not in ("fill", "one_hot"):
         return out
-    inside = node("bit_and", node("ge", indices, -n), node("lt", indices, n))
+    inside = node("bit_and", node("ge", indices, first), node("lt", indices, n))
+    if mode == "one_hot":
+        return node("where", inside, out, constant(0, x.dtype))
     return node("where", inside, out, cast(filler(x.dtype) if fill_value is None else fill_value, x.dtype))
 
 
@@ -698,14 +709,28 @@ def unravel_index(indices, shape):
     return tuple(reversed(out))
 
 
+def ravel_multi_index(multi_index, dims, mode="raise", order="C", *, dtype=None):
+    """The flat indices of coordinates in a shape, of an integer dtype. mode "clip" or "wrap" handles coordinates out of
+    range; "raise" refuses them, which compiled functions cannot.
+    """
+    if mode == "raise":
+        if _rlx.tracing() or _b.any(isinstance(i, _rlx.Value) for i in multi_index):
+            raise ValueError(
+                'ravel_multi_index: mode="raise" needs the values of coordinates, which a compiled function does not '
+                'know: use mode="clip" or "wrap"'
+            )
+        for i, d in zip(multi_index, dims):
+            i = held(i)
+            if i.size and (int(i.min()) < 0 or int(i.max()) >= d):
+                raise ValueError(f"ravel_multi_index: a coordinate is outside of an axis with {d} entries")
+        mode = "clip"
+    return _ravel_multi_index(multi_index, dims, mode, order, dtype)
+
+
 @op("*multi_index")
-def ravel_multi_index(multi_index, dims, mode="raise", order="C"):
-    """The flat indices of coordinates in a shape. mode "clip" or "wrap" handles coordinates out of range."""
+def _ravel_multi_index(multi_index, dims, mode, order, dtype):
     if mode not in ("clip", "wrap"):
-        raise ValueError(
-            'ravel_multi_index: mode="raise" is not supported, because values are known only at run time: '
-            'use mode="clip" or "wrap"'
-        )
+        raise ValueError(f"ravel_multi_index: mode {mode!r}; it must be one of clip, raise and wrap")
     given = [_coordinates(i, "ravel_multi_index") for i in multi_index]
     if len(given) != len(dims):
         raise ValueError(f"ravel_multi_index: {len(given)} coordinates for {len(dims)} axes")
@@ -719,4 +744,4 @@ def ravel_multi_index(multi_index, dims, mode="raise", order="C"):
     out = None
     for i, d in pairs if order == "C" else reversed(pairs):
         out = i if out is None else node("add", node("mul", out, d), i)
-    return out
+    return out if dtype is None else cast(out, dtype)

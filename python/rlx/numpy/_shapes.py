@@ -11,11 +11,10 @@ from ._base import refuse_shape, summed, value
 
 @op("x")
 def astype(x, dtype, *, copy=True, device=None):
-    """x as another dtype. Floats become integers by truncation and saturation, and NaN becomes 0. Bool is True where x
+    """x as another dtype; None: float32. Floats become integers by truncation and saturation, and NaN becomes 0. Bool is True where x
     is not zero. copy has no effect: arrays are immutable.
     """
-    x, dtype = value(x), _rlx.dtype(dtype)
-    return cast(x, dtype)
+    return cast(value(x), _rlx.dtype("float32" if dtype is None else dtype))
 
 
 @op("x")
@@ -229,12 +228,37 @@ def roll(x, shift, axis=None):
     return x
 
 
-@op("x")
 def repeat(x, repeats, axis=None, total_repeat_length=None):
-    """x with every element repeated. repeats is an integer or one for each element, known when traced."""
+    """x with every element repeated. repeats is an integer or one for each element. Traced repeats need
+    total_repeat_length, the extent of the result; it is cut to it or filled up with the last element.
+    """
+    if not isinstance(repeats, _rlx.Value):
+        return _repeat(x, repeats, axis, total_repeat_length)
+    if total_repeat_length is None:
+        refuse_shape("repeat of traced repeats", "total_repeat_length=, the extent of the result")
+    return _repeat_traced(x, repeats, axis, total_repeat_length)
+
+
+@op("x", "repeats")
+def _repeat_traced(x, repeats, axis, length):
+    x, repeats = value(x), value(repeats)
+    if axis is None:
+        x, axis = _rlx.reshape([x], (-1,)), 0
+    axis = axis_of(axis, x.ndim, "repeat")
+    n = x.shape[axis]
+    if repeats.ndim > 1 or repeats.dtype.kind not in "iu" or (repeats.ndim and repeats.shape[0] not in (1, n)):
+        raise ValueError(f"repeat: counts {repeats.dtype.name}{list(repeats.shape)} for {n} elements; give one or {n}")
+    counts = _rlx.expand([_rlx.reshape([cast(repeats, "int32")], (-1,))], (n,))
+    ends = node("cumulative_sum", counts, axis=0)
+    places = node("iota", dims=(length,), dtype="int32", axis=0)
+    before = node("le", _rlx.reshape([ends], (1, n)), _rlx.reshape([places], (length, 1)))
+    at = node("reduce_sum", cast(before, "int32"), axes=[1], keep_dims=False)
+    return node("gather", x, node("min", at, n - 1), axes=[axis], mode="clamp")
+
+
+@op("x")
+def _repeat(x, repeats, axis=None, total_repeat_length=None):
     x = value(x)
-    if isinstance(repeats, _rlx.Value):
-        raise TypeError("repeat: the shape would depend on `repeats`, which is a traced value: give Python integers")
     if axis is None:
         x, axis = _rlx.reshape([x], (-1,)), 0
     axis = axis_of(axis, x.ndim, "repeat")
@@ -317,9 +341,9 @@ def size(x, axis=None):
     return _math.prod(s if axis is None else [s[a] for a in axes_of(axis, len(s), "size")])
 
 
-def trim_zeros(x, trim="fb"):
-    """x without the zeros at the front ("f"), the back ("b") or both ends ("fb") of its axes. It cannot be used in
-    compiled functions, because the number of zeros depends on values.
+def trim_zeros(x, trim="fb", axis=None):
+    """x without the zeros at the front ("f"), the back ("b") or both ends ("fb") of its axes, or of those that `axis`
+    names. It cannot be used in compiled functions, because the number of zeros depends on values.
     """
     if not isinstance(trim, str) or trim.lower() not in ("f", "b", "fb", "bf"):
         raise ValueError(f"trim_zeros: trim {trim!r}; it must be 'f', 'b' or 'fb'")
@@ -329,11 +353,11 @@ def trim_zeros(x, trim="fb"):
     if x.ndim == 0:
         raise ValueError("trim_zeros of a scalar: use atleast_1d")
     places = [p.tolist() for p in x.nonzero()]
+    trim, trimmed = trim.lower(), axes_of(axis, x.ndim, "trim_zeros")
     if not places[0]:
-        return x[(slice(0, 0),) * x.ndim]
-    trim = trim.lower()
+        return x[tuple(slice(0, 0) if a in trimmed else slice(None) for a in range(x.ndim))]
     ends = [(_b.min(p) if "f" in trim else None, _b.max(p) + 1 if "b" in trim else None) for p in places]
-    return x[tuple(slice(*e) for e in ends)]
+    return x[tuple(slice(*e) if a in trimmed else slice(None) for a, e in enumerate(ends))]
 
 
 # -- triangles and diagonals --

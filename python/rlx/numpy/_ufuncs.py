@@ -550,6 +550,10 @@ def logaddexp(x, y):
 @op("x", "y")
 def logaddexp2(x, y):
     """log2(2**x + 2**y)."""
+    if "c" in (value(x).dtype.kind, value(y).dtype.kind):
+        x, y = typed(*both_inexact(x, y))
+        half = _math.log(2.0)
+        return node("mul", _complex_functions.logaddexp(node("mul", x, half), node("mul", y, half)), 1 / half)
     x, y = _real_operands(x, y, "logaddexp2")
     return _rlx.special("logaddexp2", x, y)
 
