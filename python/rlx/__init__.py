@@ -49,7 +49,8 @@ for _d in dtypes:
 from . import _graph, _names, _operators, numpy, ops, tree  # noqa: E402
 from ._arrays import array, asarray, from_dlpack  # noqa: E402
 from ._custom import custom_op, io_callback, pure_callback  # noqa: E402
-from ._control import checkpoint, checkpoint_policies, cond, custom_jvp, custom_vjp, fori_loop  # noqa: E402
+from ._control import checkpoint, checkpoint_policies, cond, custom_gradient  # noqa: E402
+from ._control import custom_jvp, custom_vjp, fori_loop  # noqa: E402
 from ._control import map, scan, switch, while_loop  # noqa: E402
 from ._debugging import debug_nans, disable_jit, full_tracebacks, make_jaxpr  # noqa: E402
 from ._files import load_safetensors, save_safetensors  # noqa: E402

@@ -422,8 +422,9 @@ class _Ruled:
         if not self.signature:
             return args
         bound = self.signature.bind(*args, **kwargs)
+        given = bound.kwargs
         bound.apply_defaults()
-        if bound.kwargs:
+        if given:
             raise TypeError(f"{_name(self.fun)}: a function with custom derivatives cannot have keyword-only arguments")
         return bound.args
 
@@ -482,8 +483,8 @@ class custom_vjp(_Ruled):
         super().__init__(fun, nondiff_argnums, nondiff_argnames)
         self.forward = self.backward = None
 
-    def defvjp(self, forward, backward):
-        """Sets the rules; see the class."""
+    def defvjp(self, forward, backward, *, optimize_remat=False):
+        """Sets the rules; see the class. optimize_remat has no effect."""
         self.forward, self.backward = forward, backward
 
     def __get__(self, obj, cls=None):
@@ -532,7 +533,7 @@ class custom_vjp(_Ruled):
             cts = iter(xs[n:])
             full = [next(cts) if kind in "fc" else filled((), 0, "float32") for kind in found["kinds"]]
             result = self._rule(self.backward, *static, residuals, found["out"].unflatten(full))
-            if not isinstance(result, tuple) or len(result) != len(given):
+            if not isinstance(result, (tuple, list)) or len(result) != len(given):
                 raise TypeError(
                     f"custom_vjp {name}: backward returns a tuple of {len(given)} cotangents, one for each argument"
                 )
@@ -557,6 +558,26 @@ class custom_vjp(_Ruled):
 
         outs = _rlx.custom_fn(values, body, forward, backward, None, name, closed_over)
         return found["out"].unflatten(outs)
+
+
+def custom_gradient(fun):
+    """A function with a reverse rule, from one that returns (result, rule): rule(ct) gives the cotangent of its
+    argument, or a tuple of those of its arguments.
+    """
+
+    def value(*args):
+        return fun(*args)[0]
+
+    def forward(*args):
+        return fun(*args)[0], args
+
+    def backward(args, ct):
+        cotangents = fun(*args)[1](ct)
+        return cotangents if isinstance(cotangents, (tuple, list)) else (cotangents,)
+
+    ruled = custom_vjp(functools.wraps(fun)(value))
+    ruled.defvjp(forward, backward)
+    return ruled
 
 
 class custom_jvp(_Ruled):

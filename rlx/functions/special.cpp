@@ -31,12 +31,13 @@ void check_floats(const char* function, std::initializer_list<const Expr*> opera
 }
 
 /// x log(y + shift), 0 where x is 0, except that NaN of y stays NaN. Its slope by x is the logarithm, also where it is
-/// infinite; its slope by y is 0 where x is 0.
+/// infinite; its slope by y is 0 where both x and the logarithm's operand are 0.
 Expr times_logarithm(const char* name, const Expr& x, const Expr& y, bool shifted) {
   const auto log_of = [=](const Expr& v) { return shifted ? v.graph().log1p(v) : v.graph().log(v); };
   const auto by_y = [=](const Expr& a, const Expr& v) {
     Graph& g = a.graph();
-    return g.where(g.eq(a, 0.0), 0.0, shifted ? a / (v + 1.0) : a / v);
+    const Expr under = shifted ? v + 1.0 : v, none = g.bit_and(g.eq(a, 0.0), g.eq(under, 0.0));
+    return g.where(none, 0.0, a / g.where(none, 1.0, under));  // of slope 1 / y by x also where x is 0
   };
   CustomFn fn;
   fn.name = name;

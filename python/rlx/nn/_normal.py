@@ -18,6 +18,7 @@ def _top(x, axes):
     """The maximum over axes, without a derivative, which is subtracted before exponentials; 0 where it is infinite. And
     where it is -inf: nothing is there to add.
     """
+    x = rnp.real(x) if x.dtype.kind == "c" else x
     top = node("stop_gradient", rnp.max(x, axes, keepdims=True, initial=-float("inf")))
     return rnp.where(rnp.isfinite(top), top, 0), rnp.equal(top, -float("inf"))
 
@@ -56,9 +57,11 @@ def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False, where=Non
     top, none = _top(a, axes)
     terms = rnp.exp(a - top)
     total = rnp.sum(terms if b is None else b * terms, axes, keepdims=True)
-    sign = rnp.sign(total)
-    if return_sign:
-        total = rnp.where(rnp.less(total, 0), -total, total)
+    if total.dtype.kind == "c":
+        sign, total = rnp.sign(total), rnp.abs(total) if return_sign else total
+    else:
+        sign = rnp.sign(total)
+        total = rnp.where(rnp.less(total, 0), -total, total) if return_sign else total
     out = rnp.where(none, -float("inf"), rnp.log(rnp.where(none, 1, total)) + top)
     out, sign = (v if keepdims else rnp.squeeze(v, tuple(axes)) for v in (out, sign))
     return (out, sign) if return_sign else out

@@ -79,7 +79,7 @@ def gradient(f, *varargs, axis=None, edge_order=1):
 
 
 def _gradient(f, h, axis, edge_order):
-    n = f.shape[axis]
+    n, even = f.shape[axis], h
     if h.ndim == 0:
         h = broadcast_to(h, (n - 1,))
     else:
@@ -95,7 +95,11 @@ def _gradient(f, h, axis, edge_order):
 
     before, behind = _cut(slope, axis, None, -1), _cut(slope, axis, 1, None)
     left, right = h[:-1], h[1:]
-    inner = node("div", node("add", node("mul", before, right), node("mul", behind, left)), node("add", left, right))
+    if even.ndim == 0:
+        inner = node("div", node("sub", _cut(f, axis, 2, None), _cut(f, axis, None, -2)), node("mul", even, 2))
+    else:
+        total = node("add", node("mul", before, right), node("mul", behind, left))
+        inner = node("div", total, node("add", left, right))
     first, last = _cut(slope, axis, 0, 1), _cut(slope, axis, n - 2, n - 1)
     if edge_order == 2:
 

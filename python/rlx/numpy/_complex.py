@@ -80,7 +80,8 @@ def iscomplex(x):
 
 def iscomplexobj(x):
     """True if the dtype of x is complex."""
-    return _rlx.result_type(x)[0].kind == "c"
+    dtype = x.dtype if isinstance(x, (_rlx.Array, _rlx.Value)) else _rlx.result_type(x)[0]
+    return dtype.kind == "c"
 
 
 def isrealobj(x):

@@ -51,6 +51,12 @@ def sigmoid(z):
     return node("div", node("where", below, e, 1.0), node("add", e, 1.0))
 
 
+def scaled_log(z, unit):
+    """log(z) / unit, part by part: the logarithm of 0 has an infinite real part and no NaN beside it."""
+    re, im = parts(node("log", z))
+    return joined(node("div", re, unit), node("div", im, unit), z.dtype)
+
+
 def logaddexp(z, w):
     """log(exp(z) + exp(w)), with an imaginary part between -pi and pi."""
     first = node("lt", parts(z)[0], parts(w)[0])

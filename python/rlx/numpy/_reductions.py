@@ -42,7 +42,9 @@ def _widened(x, where):
 def sum(x, axis=None, dtype=None, *, keepdims=False, initial=None, where=None, promote_integers=True):
     """The sum over axes. Bools and small integers are summed as 32-bit integers, unless not promote_integers."""
     x = _masked(summed(x, dtype, promote_integers), where, 0)
-    out = reduced(x, "sum", axis, keepdims, "sum")
+    out = reduced(x, "max" if x.dtype.kind == "b" else "sum", axis, keepdims, "sum")
+    if x.dtype.kind == "b":
+        return out if initial is None else node("bit_or", out, _first(initial, x.dtype, "sum"))
     return out if initial is None else node("add", out, _first(initial, x.dtype, "sum"))
 
 
@@ -50,7 +52,9 @@ def sum(x, axis=None, dtype=None, *, keepdims=False, initial=None, where=None, p
 def prod(x, axis=None, dtype=None, *, keepdims=False, initial=None, where=None, promote_integers=True):
     """The product over axes. Bools and small integers are multiplied as 32-bit integers, unless not promote_integers."""
     x = _masked(summed(x, dtype, promote_integers), where, 1)
-    out = reduced(x, "prod", axis, keepdims, "prod")
+    out = reduced(x, "min" if x.dtype.kind == "b" else "prod", axis, keepdims, "prod")
+    if x.dtype.kind == "b":
+        return out if initial is None else node("bit_and", out, _first(initial, x.dtype, "prod"))
     return out if initial is None else node("mul", out, _first(initial, x.dtype, "prod"))
 
 
@@ -59,7 +63,7 @@ def _count(x, axis, keepdims, where):
     if where is None:
         count = _math.prod(x.shape[a] for a in axes_of(axis, x.ndim, "mean"))
         return cast(extent_value(count), float_of(x.dtype)) if isinstance(count, _rlx.Dim) else float(count)
-    return cast(sum(_rlx.expand([truth(where)], x.shape), axis, keepdims=keepdims), x.dtype)
+    return cast(sum(_rlx.expand([_mask(where)], x.shape), axis, keepdims=keepdims), float_of(x.dtype))
 
 
 @op("x", "where")
@@ -68,7 +72,9 @@ def mean(x, axis=None, dtype=None, *, keepdims=False, where=None):
     x = _widened(inexact(x) if dtype is None else cast(x, dtype), where)
     if where is None and x.dtype.kind in "fc":
         return reduced(x, "mean", axis, keepdims, "mean")
-    return node("div", sum(_masked(x, where, 0), axis, keepdims=keepdims), _count(x, axis, keepdims, where))
+    count = _count(x, axis, keepdims, where)
+    count = count if isinstance(count, float) else cast(count, x.dtype)
+    return node("div", sum(_masked(x, where, 0), axis, keepdims=keepdims), count)
 
 
 def _extreme(x, fn, axis, keepdims, initial, where):
@@ -130,14 +136,14 @@ def ptp(x, axis=None, *, keepdims=False):
 def any(x, axis=None, *, keepdims=False, where=None):
     """True where an element over axes is not zero."""
     x = _widened(truth(x), where)
-    return _extreme(x if where is None else node("bit_and", x, truth(where)), "max", axis, keepdims, False, None)
+    return _extreme(x if where is None else node("bit_and", x, _mask(where)), "max", axis, keepdims, False, None)
 
 
 @op("x", "where")
 def all(x, axis=None, *, keepdims=False, where=None):
     """True where all elements over axes are not zero."""
     x = _widened(truth(x), where)
-    return _extreme(x if where is None else node("bit_or", x, logical_not(where)), "min", axis, keepdims, True, None)
+    return _extreme(x if where is None else node("bit_or", x, logical_not(_mask(where))), "min", axis, keepdims, True, None)
 
 
 def _less(ddof, correction, what):
@@ -159,8 +165,12 @@ def _squared_distances(x, axis, where, centre):
 @op("x", "where", "mean")
 def var(x, axis=None, dtype=None, *, ddof=0, keepdims=False, where=None, mean=None, correction=None):
     """The variance over axes: the sum of squared distances from the mean, divided by the count minus `ddof`."""
-    x = _widened(inexact(x) if dtype is None else cast(x, dtype), where)
     out = None
+    if dtype is not None and value(x).dtype.kind == "c" and _rlx.dtype(dtype).kind != "c":
+        raise ValueError(f"var: the dtype {_rlx.dtype(dtype).name} for complex numbers; it must be complex")
+    if dtype is not None and _rlx.dtype(dtype).kind == "c":
+        out = _rlx.dtype(dtype)
+    x = _widened(inexact(x) if dtype is None else cast(x, dtype), where)
     if x.dtype.kind == "f" and x.dtype.itemsize < 4:  # a mean with few bits would spoil the distances
         x, out = cast(x, "float32"), x.dtype
     centre = _mean(x, axis, keepdims=True, where=where) if mean is None else mean
@@ -236,6 +246,9 @@ def _cumulative(name, fn, text):
         x = summed(x, dtype) if fn in ("sum", "prod") else value(x)
         if axis is None:
             x, axis = _rlx.reshape([x], (-1,)), 0
+        if fn in ("sum", "prod") and x.dtype.kind == "b":
+            bits, seen = cast(x, "uint8"), "max" if fn == "sum" else "min"
+            return cast(node("cumulative_" + seen, bits, axis=axis_of(axis, x.ndim, name)), "bool")
         return node("cumulative_" + fn, x, axis=axis_of(axis, x.ndim, name))
 
     return named(function, name, text)

@@ -420,11 +420,13 @@ def compress(condition, x, axis=None, *, size=None, fill_value=0):
     """The entries of x along an axis where a vector is True. Inside compiled functions they are cut or filled up to
     `size`.
     """
-    if axis is None:
-        x, axis = ravel(x), 0
+    x, axis = (ravel(x), 0) if axis is None else (held(x), axis)
     if size is None:
         if not _outside(condition):
             refuse_shape("compress", "size=, the number of entries")
+        condition = held(condition)
+        if condition.ndim == 1 and condition.shape[0] > x.shape[axis] and not condition[x.shape[axis] :].any():
+            condition = condition[: x.shape[axis]]
         size = int(_how_many(condition))
     return _compress(condition, x, fill_value, axis, int_static(size, "compress: size"))
 
@@ -437,6 +439,9 @@ def _compress(condition, x, fill_value, axis, size):
         raise ValueError(
             f"compress: a condition of shape {condition.shape}; it must be a vector of at most {x.shape[axis]} elements"
         )
+    if x.shape[axis] == 0:
+        none = tuple(size if a == axis else d for a, d in enumerate(x.shape))
+        return _rlx.expand([cast(fill_value, x.dtype)], none)
     (places,) = _nonzero(condition, size, x.shape[axis])
     return take(x, places, axis, "fill", fill_value)
 

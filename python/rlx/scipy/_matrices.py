@@ -2,11 +2,11 @@
 
 import builtins as _b
 
-from .. import _control, _rlx
-from .._nodes import as_index, cast, inexact, node
+from .. import _control
+from .._nodes import cast, inexact, node
 from .._op import op
 from ..numpy import arange, concatenate, conj, diagonal, expand_dims, eye, matmul, matrix_transpose, real, reshape
-from ..numpy import result_type, sqrt, take, where, zeros
+from ..numpy import result_type, sqrt, where, zeros
 from ..numpy import linalg as _linalg
 from ..numpy._eigen import each_matrix, schur_form, schur_of, square_matrix
 
@@ -151,22 +151,6 @@ def eigh_tridiagonal(d, e, *, eigvals_only=False, select="a", select_range=None,
     return w if eigvals_only else (w, v)
 
 
-@op("c", "r")
-def toeplitz(c, r=None):
-    """The matrix with first column c and first row r (the conjugate of c), whose diagonals are constant. Leading axes
-    are batches.
-    """
-    c = _rlx.value(c)
-    c = reshape(c, (1,)) if c.ndim == 0 else c
-    r = conj(c) if r is None else _rlx.value(r)
-    r = reshape(r, (1,)) if r.ndim == 0 else r
-    dtype = result_type(c, r)
-    n, m = c.shape[-1], r.shape[-1]
-    both = concatenate([cast(c, dtype)[..., ::-1], cast(r, dtype)[..., 1:]], -1)  # from the last row to the last column
-    places = expand_dims(arange(n - 1, -1, -1), 1) + expand_dims(arange(m), 0)
-    return take(both, as_index(places), axis=-1)
-
-
 def hilbert(n):
     """The matrix 1 / (i + j + 1)."""
     index = arange(n, dtype="float32")
@@ -180,5 +164,4 @@ __all__ = [
     "schur",
     "solve_sylvester",
     "sqrtm",
-    "toeplitz",
 ]

@@ -2,7 +2,7 @@
 
 A distribution of real numbers has logpdf, pdf, cdf, logcdf, sf and logsf, and where a closed form is known ppf and isf.
 One of integers has logpmf and pmf, and where a closed form is known cdf, logcdf, sf and logsf. Outside of the support
-the density is 0. Parameters that a distribution does not allow are not checked.
+the density is 0. Parameters that a distribution does not allow give NaN.
 """
 
 import math as _math
@@ -28,6 +28,28 @@ def _floats(values):
     values = [_inexact(v) for v in values]
     dtype, _ = _rlx.result_type(*values)
     return [_cast(v, dtype) for v in values]
+
+
+# The parameters that a distribution allows, besides a positive scale.
+_ALLOWED = {
+    "gamma": lambda a: a > 0,
+    "chi2": lambda df: df > 0,
+    "beta": lambda a, b: _rnp.logical_and(a > 0, b > 0),
+    "t": lambda df: df > 0,
+    "pareto": lambda b: b > 0,
+    "gennorm": lambda beta: beta > 0,
+    "truncnorm": lambda a, b: a < b,
+    "vonmises": lambda kappa: kappa >= 0,
+    "wrapcauchy": lambda c: _rnp.logical_and(c > 0, c < 1),
+}
+
+
+def _checked(name, value, shape, scale):
+    """The value, NaN where the parameters are not allowed."""
+    good = scale > 0
+    if name in _ALLOWED:
+        good = _rnp.logical_and(good, _ALLOWED[name](*shape))
+    return _where(good, value, _math.nan)
 
 
 class _Distribution:
@@ -112,7 +134,8 @@ def _continuous(name, *shapes, low=None, high=None, inside=0.5, **forms):
             x, *shape, loc, scale = _floats((x, *rest))
             if method in ("ppf", "isf"):
                 good = _rnp.logical_and(x >= 0, x <= 1)
-                return _where(good, form(_where(good, x, 0.5), *shape) * scale + loc, _math.nan)
+                value = _where(good, form(_where(good, x, 0.5), *shape) * scale + loc, _math.nan)
+                return _checked(name, value, shape, scale)
             y = (x - loc) / scale
             below = None if low is None else y < low
             above = None if high is None else y > high
@@ -123,7 +146,7 @@ def _continuous(name, *shapes, low=None, high=None, inside=0.5, **forms):
                 value = value - _log(scale)
             for far, side in ((below, 0), (above, 1)):
                 value = value if far is None else _where(far, _OUTSIDE[method][side], value)
-            return value
+            return _checked(name, value, shape, scale)
 
         return formula
 
@@ -327,7 +350,7 @@ def _truncated(method, form):
         if method == "logpdf":
             value = value - _log(scale)
         low, high = _OUTSIDE[method]
-        return _where(below, low, _where(above, high, value))
+        return _checked("truncnorm", _where(below, low, _where(above, high, value)), (a, b), scale)
 
     return formula
 
@@ -491,6 +514,18 @@ def _along(a, axis, what):
     return a, _axis_of(axis, a.ndim, what)
 
 
+def _counted(shape):
+    """0, 1, 2, ... along the last axis."""
+    return _rnp.broadcast_to(_rnp.arange(shape[-1]), shape)
+
+
+def _run_starts(ordered):
+    """(the place of the first element of the run that each element of sorted rows is in, True where a run starts)."""
+    first = _rnp.ones_like(ordered[..., :1], dtype="bool")
+    starts = _rnp.concatenate([first, ordered[..., 1:] != ordered[..., :-1]], -1)
+    return _rnp.cummax(_where(starts, _counted(ordered.shape), 0), -1), starts
+
+
 @_op("a")
 def mode(a, axis=0, nan_policy="propagate", keepdims=False):
     """(the most frequent value along an axis, the least of several; how often it occurs)."""
@@ -498,8 +533,7 @@ def mode(a, axis=0, nan_policy="propagate", keepdims=False):
     given = _rlx.value(a)
     a, place = _along(a, axis, "mode")
     a = _rnp.sort(_rnp.moveaxis(a, place, -1), -1)
-    same = _rnp.equal(a[..., :, None], a[..., None, :])
-    counts = _rnp.sum(same, -1, "int32")
+    counts = _counted(a.shape) - _run_starts(a)[0] + 1  # of the elements so far in the run
     at = _rnp.argmax(counts, -1, keepdims=True)
     out = [_rnp.moveaxis(_rnp.take_along_axis(v, at, -1), -1, place) for v in (a, counts)]
     if not keepdims:
@@ -524,12 +558,15 @@ def rankdata(a, method="average", *, axis=None, nan_policy="propagate"):
     ranks = inverse + 1
     if method != "ordinal":
         ordered = _rnp.take_along_axis(x, order, -1)
-        first = _rnp.ones_like(ordered[..., :1], dtype="bool")
-        starts = _rnp.concatenate([first, ordered[..., 1:] != ordered[..., :-1]], -1)
-        dense = _rnp.take_along_axis(_rnp.cumsum(starts, -1), inverse, -1)
-        below = _rnp.sum(_rnp.less(x[..., None, :], x[..., :, None]), -1, "int32")
-        upto = _rnp.sum(_rnp.less_equal(x[..., None, :], x[..., :, None]), -1, "int32")
-        ranks = {"dense": dense, "min": below + 1, "max": upto, "average": (below + 1 + upto) / 2}[method]
+        below, starts = _run_starts(ordered)
+        ends = _rnp.concatenate([starts[..., 1:], _rnp.ones_like(starts[..., :1])], -1)
+        places = _where(ends, _counted(ordered.shape), ordered.shape[-1])
+        upto = _rnp.flip(_rnp.cummin(_rnp.flip(places, -1), -1), -1) + 1
+        found = {"dense": _rnp.cumsum(starts, -1), "min": below + 1, "max": upto, "average": (below + 1 + upto) / 2}
+        ranks = _rnp.take_along_axis(found[method], inverse, -1)
+    if x.dtype.kind == "f":  # a NaN has no rank, and neither have the others beside it
+        ranks = _cast(ranks, "float64" if x.dtype.name == "float64" else "float32")
+        ranks = _where(_rnp.any(_rnp.isnan(x), -1, keepdims=True), _math.nan, ranks)
     return _rnp.moveaxis(ranks, -1, place)
 
 

@@ -91,7 +91,7 @@ SAME = {
     "jax.scipy.spatial": "rlx.scipy.spatial",
     "jax.scipy.spatial.transform": "rlx.scipy.spatial.transform",
     "jax.image": "rlx.image",
-    "jax.ops": "rlx.numpy.ops",
+    "jax.ops": "rlx.ops",
     "jax.flatten_util": "rlx.flatten_util",
     "jax.debug": "rlx.debug",
 }
