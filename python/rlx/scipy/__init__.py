@@ -1,11 +1,7 @@
-"""The functions of jax.scipy: linalg, signal, special and stats."""
+"""The functions of jax.scipy: cluster, fft, integrate, interpolate, linalg, ndimage, signal, spatial, special, stats."""
 
 from .._names import getattr_of as _getattr_of
 
-_INSTEAD = {
-    "fft": "rlx.numpy.fft",
-}
+_MODULES = ("cluster", "fft", "integrate", "interpolate", "linalg", "ndimage", "signal", "spatial", "special", "stats")
 
-__getattr__ = _getattr_of(
-    "rlx.scipy", _INSTEAD, ("linalg", "signal", "special", "stats"), "it has linalg, signal, special and stats"
-)
+__getattr__ = _getattr_of("rlx.scipy", {}, _MODULES, f"it has {', '.join(_MODULES[:-1])} and {_MODULES[-1]}")

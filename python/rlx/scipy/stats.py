@@ -386,6 +386,15 @@ bernoulli = _discrete(
     logpmf=lambda k, p: _s.xlogy(k, p) + _s.xlog1py(1 - k, -p),
     cdf=lambda k, p: _where(k < 1, 1 - p, 1),
 )
+@_op("q", "p", "loc")
+def _bernoulli_ppf(q, p, loc=0):
+    """The least number whose cdf is at least q; NaN for q or p outside of 0 to 1."""
+    q, p, loc = _floats((q, p, loc))
+    good = _rnp.logical_and(_rnp.logical_and(q >= 0, q <= 1), _rnp.logical_and(p >= 0, p <= 1))
+    return _where(good, _where(q == 0, -1, _where(q <= 1 - p, 0, 1)) + loc, _math.nan)
+
+
+bernoulli.ppf = _bernoulli_ppf
 poisson = _discrete(
     "poisson",
     "mu",
@@ -535,7 +544,10 @@ def mode(a, axis=0, nan_policy="propagate", keepdims=False):
     a = _rnp.sort(_rnp.moveaxis(a, place, -1), -1)
     counts = _counted(a.shape) - _run_starts(a)[0] + 1  # of the elements so far in the run
     at = _rnp.argmax(counts, -1, keepdims=True)
-    out = [_rnp.moveaxis(_rnp.take_along_axis(v, at, -1), -1, place) for v in (a, counts)]
+    found, counts = (_rnp.take_along_axis(v, at, -1) for v in (a, counts))
+    if a.dtype.kind == "f":  # NaN is sorted last
+        found = _where(_rnp.isnan(a[..., -1:]), _math.nan, found)
+    out = [_rnp.moveaxis(v, -1, place) for v in (found, counts)]
     if not keepdims:
         out = [_rnp.squeeze(v, place) for v in out]
     elif axis is None:
@@ -572,7 +584,12 @@ def rankdata(a, method="average", *, axis=None, nan_policy="propagate"):
 
 @_op("a")
 def sem(a, axis=0, ddof=1, nan_policy="propagate", *, keepdims=False):
-    """The standard error of the mean along an axis."""
+    """The standard error of the mean along an axis. nan_policy "omit": of the numbers that are not NaN."""
+    if nan_policy == "omit":
+        a, place = _along(a, axis, "sem")
+        count = _rnp.sum(_rnp.logical_not(_rnp.isnan(a)), place, keepdims=keepdims)
+        spread = _rnp.nanstd(a, place, ddof=ddof, keepdims=keepdims)
+        return spread / _rnp.sqrt(_cast(count, spread.dtype))
     _propagates(nan_policy, "sem")
     a, place = _along(a, axis, "sem")
     return _rnp.std(a, place, ddof=ddof, keepdims=keepdims) / _math.sqrt(a.shape[place])
