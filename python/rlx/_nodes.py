@@ -59,6 +59,10 @@ def inexact(x):
     return cast(x, "float32")._with_weak(x.weak_type)
 
 
+class AxisError(ValueError, IndexError):
+    """An axis that an array does not have."""
+
+
 def axes_of(axis, ndim, what):
     """`axis` as a sorted list of axes from 0 on; None: all axes."""
     if axis is None:
@@ -70,7 +74,7 @@ def axes_of(axis, ndim, what):
         except AttributeError:
             raise TypeError(f"{what}: axis {a!r} is not an integer") from None
         if not -ndim <= a < ndim:
-            raise ValueError(f"{what}: axis {a} of an array with {ndim} axes")
+            raise AxisError(f"{what}: axis {a} of an array with {ndim} axes")
         out.append(a % ndim)
     if len(set(out)) != len(out):
         raise ValueError(f"{what}: an axis is named twice in {axis}")

@@ -173,3 +173,13 @@ def test_triangular_systems_broadcast():
     np.testing.assert_allclose(
         rsl.solve_triangular(many, A[:3]), np.stack([one(m, b) for m, b in zip(many, A[:3])]), atol=1e-12
     )
+
+
+@pytest.mark.parametrize("n", [3, 4, 5, 8])
+def test_eigenvalues_of_cyclic_shifts(n):
+    """Orthogonal matrices, on which an unshifted step of the algorithm does nothing."""
+    for shift in (1, -1):
+        a = np.roll(np.eye(n), shift, 1)
+        roots = np.exp(2j * np.pi * np.arange(n) / n)
+        got = np.asarray(rnp.linalg.eigvals(a))
+        assert np.abs(got[:, None] - roots).min(0).max() < 1e-13

@@ -29,6 +29,7 @@ def expm1(z):
     x, y = parts(node("where", near, z, 0))
     half = node("sin", node("mul", y, 0.5))
     re = node("sub", node("mul", node("expm1", x), node("cos", y)), node("mul", node("mul", half, half), 2.0))
+    re = node("add", re, 0)  # of -0 it is 0
     close = joined(re, node("mul", node("exp", x), node("sin", y)), z.dtype)
     return node("where", near, close, node("sub", node("exp", z), 1.0))
 

@@ -74,7 +74,7 @@ def schur_form(a):
         inside = node("bit_and", node("le", rows, k), node("le", columns, k))
         # A shift that is not an eigenvalue of the last block breaks cycles.
         odd = node("eq", node("mod", sweeps, 11), 10)
-        shift = node("where", odd, t[k, k] + cast(_magnitude(t[k, k - 1]), t.dtype), _shift(t, k))
+        shift = node("where", odd, t[k, k] + cast(rest, t.dtype), _shift(t, k))
         q, _ = node("qr", node("where", inside, t - shift * one, one), full=True)
         q = node("where", found, one, q)
         cleared = node("where", node("bit_and", left, found), 0, t)

@@ -111,7 +111,8 @@ def sign(x):
         return node("where", zero, 0, node("div", x, cast(node("where", zero, 1, size), x.dtype)))
     if x.dtype.kind in "bu":
         return cast(node("ne", x, 0), x.dtype)
-    return node("sign", x)
+    signs = node("sign", x)
+    return node("add", signs, 0) if x.dtype.kind == "f" else signs  # of -0 the sign is 0
 
 
 @op("x")
@@ -398,7 +399,7 @@ def _division_operands(x, y, what):
 
 @op("x", "y")
 def floor_divide(x, y):
-    """The largest integer not above x / y; 0 for integers where y is 0."""
+    """The largest integer not above x / y; 0 for integers where y is 0. An infinity over a finite number is infinite."""
     x, y = _division_operands(x, y, "floor_divide")
     if x.dtype.kind == "f":
         return _floor_quotient(node("stop_gradient", x), node("stop_gradient", y))
@@ -433,8 +434,8 @@ def _floor_quotient(x, y):
     if narrow.itemsize >= 4:
         below = node("bit_and", below, node("eq", endless, False))
     out = copysign(node("add", whole, cast(below, x.dtype)), plain)
-    out = node("where", node("ne", left, left), left, out)  # of an infinity, as NumPy
-    return cast(node("where", node("eq", y, 0), plain, out), narrow)
+    # A quotient that is not finite is its own floor: by 0, of an infinity, of NaN.
+    return cast(node("where", node("eq", node("sub", plain, plain), 0), out, plain), narrow)
 
 
 @op("x", "y")

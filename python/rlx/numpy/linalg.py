@@ -12,6 +12,7 @@ from .. import _rlx
 from .._arrays import asarray
 from .._names import accept_names as _accept_names
 from .._names import getattr_of as _getattr_of
+from . import _ranks
 from ._base import axes_of, axis_of, cast, inexact, int_static, node, op, value
 from ._complex import conj as _conj
 from ._complex import parts as _parts
@@ -211,17 +212,34 @@ def inv(a):
     return _linalg("inv", _square(a, "inv"))[0]
 
 
-@op("a")
 def pinv(a, rtol=None, hermitian=False, *, rcond=None):
     """The pseudo-inverse of matrices. Singular values up to rtol times the largest count as 0.
 
-    rtol is a Python number, by default 10 max(M, N) times eps of the dtype. The derivative is that at constant rank.
+    rtol is a number, or an array with one for each matrix; by default 10 max(M, N) times eps of the dtype. The
+    derivative is that at constant rank.
     """
     bound = rtol if rcond is None else rcond
+    return _pinv(a, bound, hermitian) if _is_number(bound) else _pinv_each(a, bound, hermitian)
+
+
+def _is_number(bound):
+    """True if a bound is a number that is known while a function is traced, or None."""
+    return bound is None or not isinstance(bound, (list, tuple, _rlx.Value)) and getattr(bound, "ndim", 0) == 0
+
+
+def _for_pinv(a, hermitian):
     a = inexact(a)
-    if hermitian:
-        a = _symmetrized(_square(a, "pinv"), True)
-    return _linalg("pinv", a, number=None if bound is None else float(bound))[0]
+    return _symmetrized(_square(a, "pinv"), True) if hermitian else a
+
+
+@op("a")
+def _pinv(a, bound, hermitian):
+    return _linalg("pinv", _for_pinv(a, hermitian), number=None if bound is None else float(bound))[0]
+
+
+@op("a", "bound")
+def _pinv_each(a, bound, hermitian):
+    return _ranks.pinv_above(_for_pinv(a, hermitian), bound)
 
 
 @op("a", "b")
@@ -243,16 +261,27 @@ def lstsq(a, b, rcond=None, *, numpy_resid=False):
     return x, residuals, rank, s
 
 
-@op("M")
 def matrix_rank(M, rtol=None, *, tol=None, hermitian=False):
-    """The number of singular values above rtol times the largest, by default eps max(M, N); or above the number tol."""
+    """The number of singular values above rtol times the largest, by default eps max(M, N); or above tol. Both are
+    numbers, or arrays with one for each matrix.
+    """
+    if tol is not None or not _is_number(rtol):
+        return _rank_above(M, rtol, tol)
+    return _matrix_rank(M, rtol)
+
+
+@op("M")
+def _matrix_rank(M, rtol):
     M = inexact(M)
     if M.ndim < 2:
-        return cast(node("gt", sum(cast(node("ne", M, 0), "int32")), 0), "int32")
-    if tol is not None:
-        s = svdvals(M)
-        return sum(cast(node("gt", s, float(tol)), "int32"), -1)
+        return _ranks.of_vector(M)
     return _linalg("matrix_rank", M, number=None if rtol is None else float(rtol))[0]
+
+
+@op("M", "rtol", "tol")
+def _rank_above(M, rtol, tol):
+    M = inexact(M)
+    return _ranks.of_vector(M) if M.ndim < 2 else _ranks.rank_above(M, rtol, tol)
 
 
 @op("x")
