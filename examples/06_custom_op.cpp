@@ -53,24 +53,15 @@ void samples(rlx::testing::SampleSet& s) {
 }  // namespace
 
 int main() {
-  rlx::register_op({.kind = rlx::OpKind::Custom,
-                    .name = "acme.soft_clip",
-                    .what = "limit tanh(x / limit).",
-                    .inputs = rlx::inputs("x"),
-                    .attrs = {},
-                    .level = rlx::Level::Mir,
-                    .leaf = rlx::LeafKind::None,
-                    .elementwise = rlx::ElementwiseKind::Yes,
-                    .view = rlx::ViewKind::None,
-                    .precision = rlx::PrecisionCategory::Stated,
-                    .infer = infer,
-                    .decompose = rlx::none("it has a kernel"),
-                    .vjp = vjp,
-                    .jvp = rlx::none("not needed here"),
-                    .batch = +[](rlx::BatchContext& c) { c.emit_lifted(c.box()); },
-                    .reference = reference,
-                    .cost = rlx::flops_per_element<10>});
-  rlx::register_cpu_kernel("acme.soft_clip", {kernel, nullptr});
+  rlx::register_op(rlx::CustomOpDef("acme.soft_clip")
+                       .what("limit tanh(x / limit).")
+                       .inputs("x")
+                       .elementwise()
+                       .infer(infer)
+                       .reference(reference)
+                       .vjp(vjp)
+                       .cost(rlx::flops_per_element<10>)
+                       .kernel(kernel));
 
   // A test of the op: each sample runs through the reference rule, the kernel, the gradient and the batch rule.
   rlx::testing::add_op_samples("acme.soft_clip", samples);

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "rlx/error.h"
@@ -382,6 +383,16 @@ class Rule {
   constexpr Rule(Fn* fn) : fn_(fn) {}                    // NOLINT(implicit)
   constexpr Rule(NoRule none) : reason_(none.reason) {}  // NOLINT(implicit)
   constexpr Rule(DerivedRule) : derived_(true) {}        // NOLINT(implicit)
+  /// The rule of a function, a captureless lambda, none(..) or by_decomposition.
+  template <class F>
+  static constexpr Rule of(F rule) {
+    static_assert(std::is_convertible_v<F, Fn*> || std::is_convertible_v<F, Rule>,
+                  "a rule is a function or a captureless lambda of the type of its field in OpDef");
+    if constexpr (std::is_convertible_v<F, Fn*>)
+      return Rule(static_cast<Fn*>(rule));
+    else
+      return Rule(rule);
+  }
   constexpr bool has() const { return fn_ != nullptr; }
   constexpr bool derived() const { return derived_; }
   /// The reason given to none(), or null.

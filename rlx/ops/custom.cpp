@@ -14,6 +14,7 @@ namespace {
 struct Entry {
   std::string name, what;  // storage of the record's string views
   OpDef def;
+  std::vector<std::string> operands;
 };
 struct Registry {
   ProcessMutex mutex;
@@ -103,7 +104,10 @@ constinit const OpDef ops::Custom::def{
 
 void register_op(const OpDef& def) {
   check_record(def);
-  auto entry = std::make_unique<Entry>(Entry{std::string(def.name), std::string(def.what), def});
+  auto entry = std::make_unique<Entry>(Entry{std::string(def.name), std::string(def.what), def, {}});
+  for (int i = 0; i < def.inputs.count; ++i) entry->operands.emplace_back(def.inputs.names[i]);
+  for (int i = 0; i < def.inputs.count; ++i)
+    entry->def.inputs.names[i] = entry->operands[static_cast<std::size_t>(i)];
   entry->def.name = entry->name;
   entry->def.what = entry->what;
   entry->def.attrs = CustomRules::attrs;

@@ -311,9 +311,9 @@ TEST_CASE("misuse: sessions") {
   used.set_outputs({used.exp(x)});
   CompiledGraph f = s.compile(std::move(used));
   REFUSED("after its graph was moved, compiled or destroyed", x + 1);
-  CHECK(s.compile(Graph("empty")).run().empty());
-  CHECK(s.compile_module(make_module(Graph("empty"))).outputs().empty());
-  CHECK(s.compile_hir(HirModule{Graph("empty")}).outputs().empty());
+  REFUSED("graph 'empty' has no outputs", s.compile(Graph("empty")));
+  REFUSED("graph 'empty' has no outputs", s.compile_module(make_module(Graph("empty"))));
+  REFUSED("graph 'empty' has no outputs", s.compile_hir(HirModule{Graph("empty")}));
 }
 
 TEST_CASE("misuse: devices and backends") {
@@ -643,6 +643,30 @@ TEST_CASE("misuse: custom ops") {
   Graph g("g");
   CHECK_FALSE(test::error_text([&] { (void)g.add(box, {g.input("x", kRow)}); }).empty());
   CHECK_FALSE(test::error_text([&] { (void)g.add(custom_op(""), {g.input("y", kRow)}); }).empty());
+}
+
+TEST_CASE("misuse: records field by field") {
+  const auto shape = +[](const InferContext& c) -> Result<Shapes> { return Shapes{c.input(0)}; };
+  const auto compute = +[](const RefArgs&) {};
+  REFUSED("acme.part", CustomOpDef("acme.part").record());
+  REFUSED(".infer(f)", register_op(CustomOpDef("acme.part").inputs("x").reference(compute)));
+  REFUSED(".reference(f)", register_op(CustomOpDef("acme.part").inputs("x").infer(shape)));
+  REFUSED(".inputs(", register_op(CustomOpDef("acme.part").infer(shape).decompose(none("no"))));
+  const auto whole = [&](const char* name) { return CustomOpDef(name).inputs("x").infer(shape).reference(compute); };
+  REFUSED("lower-case words", register_op(whole("")));
+  REFUSED("planner", register_op(whole("acme.part").level(Level::Lir)));
+  REFUSED("HIR block", register_op(whole("acme.part").level(Level::Hir)));
+  REFUSED("by_decomposition", register_op(whole("acme.part").vjp(by_decomposition)));
+  REFUSED("by_decomposition", register_op(whole("acme.part").jvp(by_decomposition)));
+  REFUSED("by_decomposition", register_op(whole("acme.part").batch(by_decomposition)));
+  REFUSED("no shape rule", register_op(whole("acme.part").infer(none("later"))));
+  REFUSED("ordered op", register_op(whole("acme.part").ordered().decompose([](DecomposeContext&) {})));
+  REFUSED("no run function", register_op(whole("acme.no_kernel").kernel(CpuKernel{})));
+  const OpDef def =
+      whole("acme.part").what("a part").elementwise().precision(PrecisionCategory::Compute).cost(no_cost).record();
+  CHECK(def.elementwise == ElementwiseKind::Yes);
+  CHECK(def.precision == PrecisionCategory::Compute);
+  CHECK(registered_op("acme.part") == nullptr);
 }
 
 TEST_CASE("misuse: custom kernels") {
