@@ -66,7 +66,7 @@ struct Qwen35MtpHead {
   Expr ln2, w_gate, w_up, w_down;                // [E], [E, F], [E, F], [F, E]
   Expr norm, w_head;                             // [E], [E, V]
   std::optional<Expr> mask{};                    // Bool; none: causal. See ops::Attention
-  std::int64_t num_heads = 1, kv_heads = 1, head_dim = 1, n_rot = 0;
+  std::int64_t num_heads = 1, kv_heads = num_heads, head_dim = 1, n_rot = 0;
   double eps = 1e-6;
 };
 /// The logits [B, V] of the head at the last of the S tokens. InvalidArgument if a size is below 1, ShapeMismatch if

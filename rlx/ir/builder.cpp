@@ -584,5 +584,9 @@ Expr operator-(Operand a, Operand b) { return graph_of(a, b).binary(BinaryKind::
 Expr operator*(Operand a, Operand b) { return graph_of(a, b).binary(BinaryKind::Mul, a, b); }
 Expr operator/(Operand a, Operand b) { return graph_of(a, b).binary(BinaryKind::Div, a, b); }
 Expr operator-(Operand a) { return a.expr().graph().neg(a); }
+Expr operator<(Operand a, Operand b) { return graph_of(a, b).compare(CompareKind::Lt, a, b); }
+Expr operator<=(Operand a, Operand b) { return graph_of(a, b).compare(CompareKind::Le, a, b); }
+Expr operator>(Operand a, Operand b) { return graph_of(a, b).compare(CompareKind::Gt, a, b); }
+Expr operator>=(Operand a, Operand b) { return graph_of(a, b).compare(CompareKind::Ge, a, b); }
 
 }  // namespace rlx

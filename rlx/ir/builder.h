@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "rlx/base/old_name.h"
+#include "rlx/ir/index.h"
 #include "rlx/ir/op_kind.h"
 #include "rlx/ir/value.h"
 #include "rlx/tensor/block_schemes.h"
@@ -211,6 +212,8 @@ class Builder {
   Expr iota(Shape shape, std::int64_t axis, SourceLoc loc = SourceLoc::current());
   Expr unsqueeze(Operand x, std::int64_t axis);
   Expr squeeze(Operand x, std::int64_t axis);
+  /// The axes `first` to `last`, both included, as one: [B, H, W, C] -> [B, H W C] with first = 1.
+  Expr flatten(Operand x, std::int64_t first = 0, std::int64_t last = -1);
   Expr dim_size(Operand x, std::int64_t axis);
 
   // -- data-dependent extents (docs/runtime.md, builder_by_value.cpp): symbols of the graph; not available in bodies
@@ -226,6 +229,9 @@ class Builder {
   Expr nonzero(Operand x);
 
   // -- indexing
+  /// The part of x that `entries` select, one for each axis, as `x[{..}]` does: see Index. InvalidArgument for more
+  /// entries than axes, a position outside its axis, a step of 0, and more than one tensor among the entries.
+  Expr index(Operand x, const std::vector<Index>& entries);
   /// Rows of `table` along `axis`. Indices are I32 or I64 and are clamped into range: a negative index gives the first
   /// row.
   Expr gather(Operand table, Operand indices, std::int64_t axis = 0, const DeclaredShape& shape = {});
@@ -552,6 +558,11 @@ Expr operator-(Operand a, Operand b);
 Expr operator*(Operand a, Operand b);
 Expr operator/(Operand a, Operand b);
 Expr operator-(Operand a);
+// Elementwise comparisons, as g.lt, .. do. == and != compare the identity of two Exprs; see g.eq and g.ne.
+Expr operator<(Operand a, Operand b);
+Expr operator<=(Operand a, Operand b);
+Expr operator>(Operand a, Operand b);
+Expr operator>=(Operand a, Operand b);
 
 }  // namespace rlx
 

@@ -208,6 +208,7 @@ void Graph::set_outputs(std::vector<Value> outputs, SourceLoc loc) {
                              concat_text("output ", v, " does not belong to graph '", name_, "'"), built_at(loc),
                              "use values of the graph you are building"});
   outputs_ = std::move(outputs);
+  has_set_outputs_ = true;
 }
 
 void Graph::set_outputs(std::initializer_list<Expr> outputs, SourceLoc loc) {
@@ -404,6 +405,7 @@ Graph Graph::bind(const SymbolBinding& binding) const {
   for (const auto& [name, source] : *symbol_sources_)
     if (!binding.contains(name)) out.symbol_sources_.made().emplace(name, source);
   out.outputs_ = outputs_;
+  out.has_set_outputs_ = has_set_outputs_;
   out.state_updates_ = state_updates_;
   out.update_of_state_ = update_of_state_;
   return out;

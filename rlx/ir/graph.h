@@ -150,6 +150,8 @@ class Graph : public Builder {
     return nodes_[v.node.index].shapes[v.result];
   }
   const std::vector<Value>& outputs() const { return outputs_; }
+  /// Whether set_outputs was called, if only with no outputs.
+  bool has_set_outputs() const { return has_set_outputs_; }
   struct StateUpdate {
     std::string name;
     Value value;
@@ -190,6 +192,7 @@ class Graph : public Builder {
   bool any_dynamic_ = false;
   LeafIndex leaves_;
   std::vector<Value> outputs_;
+  bool has_set_outputs_ = false;
   std::vector<StateUpdate> state_updates_;
   std::vector<std::uint32_t> update_of_state_;  // by position among the states: 1 + position in state_updates_, or 0
   LazyField<std::map<std::string, SymbolInfo>> symbols_;  // bodies are many and have none

@@ -3,6 +3,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -15,6 +16,7 @@ namespace rlx {
 
 class BodyScope;
 class Graph;
+class Index;
 
 /// Position of a node in its graph; text "%7". Converts to the node's result 0.
 struct NodeId {
@@ -83,6 +85,17 @@ class GraphLife {
   std::shared_ptr<Block> block_;
 };
 
+/// The answer of == and != on Exprs, which compare identity. It is a bool, but no operand: `g.where(a == b, x, y)` does
+/// not compile.
+class SameValue {
+ public:
+  constexpr SameValue(bool same) : same_(same) {}    // NOLINT(implicit)
+  constexpr operator bool() const { return same_; }  // NOLINT(implicit)
+
+ private:
+  bool same_;
+};
+
 /// A value of a graph under construction. Operators on it append nodes. It is dead once its graph is moved, compiled or
 /// destroyed. A dead or empty Expr throws InvalidArgument from everything but valid(), value() and ==.
 class Expr {
@@ -107,7 +120,13 @@ class Expr {
   const Dim& dim(int axis) const { return shape().dim(axis); }
   /// Another result of the same node; InvalidArgument when it has none.
   Expr result(std::uint32_t r) const { return Expr(&graph(), Value(value_.node, r)); }
-  friend bool operator==(const Expr& a, const Expr& b) { return a.life_ == b.life_ && a.value_ == b.value_; }
+  /// Part of the value, as in NumPy (index.h): `x[0]`, `x[-1]`, `x[Slice{1, 4}]`, `x[ids]`.
+  Expr operator[](const Index& entry) const;
+  /// The same with an entry for each axis: `x[{0, Slice{}, kNewAxis}]`.
+  Expr operator[](std::initializer_list<Index> entries) const;
+  /// Whether both are the same value of the same graph. The elementwise comparisons are g.eq and g.ne.
+  friend SameValue operator==(const Expr& a, const Expr& b) { return a.life_ == b.life_ && a.value_ == b.value_; }
+  friend SameValue operator!=(const Expr& a, const Expr& b) { return !(a == b); }
 
  private:
   [[noreturn]] void throw_no_graph() const;
@@ -129,6 +148,7 @@ class Operand {
         is_float_scalar_(std::is_floating_point_v<T>) {
     if constexpr (std::is_integral_v<T>) integer_bits_ = static_cast<std::uint64_t>(scalar);
   }
+  Operand(SameValue, SourceLoc = SourceLoc::current()) = delete;  // == is identity: write g.eq(a, b) or g.ne(a, b)
   bool is_scalar() const { return is_scalar_; }
   bool is_float_scalar() const { return is_float_scalar_; }
   double scalar() const { return scalar_; }

@@ -208,6 +208,10 @@ CompiledGraph Session::compile_module(GraphModule m, CompileOptions options) con
   if (!options.precision) options.precision = policy_;
   if (!options.kernel_dispatch) options.kernel_dispatch = dispatch_from_env();
   (void)backend();
+  if (const Graph& g = m.graph(); !g.has_set_outputs() && g.state_updates().empty() && g.ordered().empty())
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text("graph '", g.name(), "' has no outputs, so its program would compute nothing"),
+                "call set_outputs({..}) before the graph is compiled");
   options.ordinal = device_ ? device_->id().ordinal : 0;
   if (m.stage() == GraphStage::Lir && !m.graph().is_static())  // no run makes it static, so the pipeline refuses it now
     (void)CompilePipeline(target(), options).compile_module(GraphModule(m));

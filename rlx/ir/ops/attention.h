@@ -17,8 +17,8 @@ namespace ops {
 /// I32 [B]], [q_len I32 [B]], [sinks [H] or [B, H]]. k and v share a float dtype, which may differ from q's. Results: y
 /// in q's dtype, with v_head_dim elements per head; lse [B, H, S_q], the logsumexp of the scores, in the accumulator
 /// dtype of q.
-/// kv_heads divides num_heads: each kv head serves num_heads / kv_heads query heads. scale defaults to head_dim^-0.5,
-/// v_head_dim to head_dim. softcap c replaces a score s by c tanh(s / c).
+/// kv_heads divides num_heads: each kv head serves num_heads / kv_heads query heads. In C++ braces it defaults to
+/// num_heads. scale defaults to head_dim^-0.5, v_head_dim to head_dim. softcap c replaces a score s by c tanh(s / c).
 /// kv_len defaults to S_k and q_len to S_q; values are clamped to [0, S_k] and [0, S_q]. Keys from kv_len on are not
 /// read. Query rows from q_len on give zeros and lse -inf. Query i of batch element b has position i' = kv_len[b] -
 /// q_len[b] + i. Causal: key j is visible if j <= i'. SlidingWindow: key j is visible if i' - window <= j <= i'.
@@ -29,7 +29,7 @@ namespace ops {
 /// NaN.
 struct Attention {
   RLX_OP(Attention);
-  std::int64_t num_heads = 1, kv_heads = 1, head_dim = 1;
+  std::int64_t num_heads = 1, kv_heads = num_heads, head_dim = 1;
   MaskKind mask = MaskKind::None;
   std::int64_t window = 0;
   std::optional<double> scale{}, softcap{};
@@ -50,7 +50,7 @@ struct Attention {
 /// blocks of 32 for the matmul with the keys. A row of q with a non-finite element then gives NaN.
 struct PagedAttention {
   RLX_OP(PagedAttention);
-  std::int64_t num_heads = 1, kv_heads = 1, head_dim = 1;
+  std::int64_t num_heads = 1, kv_heads = num_heads, head_dim = 1;
   MaskKind mask = MaskKind::None;
   std::int64_t window = 0;
   std::optional<double> scale{}, softcap{};
@@ -64,7 +64,7 @@ struct PagedAttention {
 /// there; but a NaN in dy reaches dv of every key below kv_len.
 struct AttentionBackward {
   RLX_OP(AttentionBackward);
-  std::int64_t num_heads = 1, kv_heads = 1, head_dim = 1;
+  std::int64_t num_heads = 1, kv_heads = num_heads, head_dim = 1;
   MaskKind mask = MaskKind::None;
   std::int64_t window = 0;
   std::optional<double> scale{}, softcap{};

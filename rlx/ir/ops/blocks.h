@@ -42,7 +42,7 @@ struct EncoderBlock {
 /// whole head. `activation` is that of the gate.
 struct LlamaDecoderBlock {
   RLX_OP(LlamaDecoderBlock);
-  std::int64_t num_heads = 1, kv_heads = 1, head_dim = 1;
+  std::int64_t num_heads = 1, kv_heads = num_heads, head_dim = 1;
   MaskKind mask = MaskKind::Causal;
   double eps = 1e-6;
   std::int64_t window = 0;

@@ -37,7 +37,7 @@ struct FusedSwiGLU { RLX_OP(FusedSwiGLU); bool gate_first = false; std::optional
 /// (see Rope); n_rot 0 rotates the whole head.
 struct FusedAttentionBlock {
   RLX_OP(FusedAttentionBlock);
-  std::int64_t num_heads = 1, kv_heads = 1, head_dim = 1;
+  std::int64_t num_heads = 1, kv_heads = num_heads, head_dim = 1;
   MaskKind mask = MaskKind::None;
   std::int64_t window = 0;
   std::optional<double> scale{}, softcap{};

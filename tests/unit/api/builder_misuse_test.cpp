@@ -112,6 +112,8 @@ TEST_CASE("misuse: values given to other builders") {
       WITH(reverse, {0}),
       WITH(unsqueeze, 0),
       WITH(squeeze, 0),
+      WITH(flatten, 0, 0),
+      WITH(index, {Index(0)}),
       WITH(dim_size, 0),
       WITH(gather, 0),
       WITH(scatter_add, 0, 1),
@@ -238,6 +240,9 @@ TEST_CASE("misuse: builders with axes and sizes that no tensor has") {
     refused("iota", [&] { (void)g.iota(kMatrix, far); });
     refused("unsqueeze", [&] { (void)g.unsqueeze(x, far == 2 ? 3 : far == -3 ? -4 : far); });
     refused("squeeze", [&] { (void)g.squeeze(x, far); });
+    refused("flatten", [&] { (void)g.flatten(x, far); });
+    refused("flatten", [&] { (void)g.flatten(x, 0, far); });
+    refused("index", [&] { (void)x[far]; });
     refused("dim_size", [&] { (void)g.dim_size(x, far); });
     refused("gather", [&] { (void)g.gather(x, i, far); });
     refused("scatter_add", [&] { (void)g.scatter_add(x, i, x, far); });

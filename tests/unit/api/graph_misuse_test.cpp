@@ -99,6 +99,12 @@ TEST_CASE("misuse: values of graphs") {
   REFUSED("an empty Expr", empty * empty);
   REFUSED("an empty Expr", 2.0 / empty);  // operator/
   REFUSED("an empty Expr", -empty);
+  REFUSED("an empty Expr", empty < 1);      // operator<
+  REFUSED("an empty Expr", 1 <= empty);     // operator<=
+  REFUSED("an empty Expr", empty > empty);  // operator>
+  REFUSED("an empty Expr", empty >= 2.0);   // operator>=
+  REFUSED("an empty Expr", empty[0]);       // operator[]
+  CHECK_FALSE(empty != Expr());             // operator!=
 
   auto graph = std::make_unique<Graph>("short_lived");
   const Expr x = graph->input("x", kPair);
