@@ -73,7 +73,7 @@ Flow::Flow(Graph& g, DType dtype) : graph_(&g), dtype_(dtype) {}
 
 bool Flow::has(std::string_view name) const { return weights_.loader && weights_.loader->find(name).has_value(); }
 
-const Flow::Stored& Flow::take(const std::string& name, const std::vector<std::int64_t>& dims) {
+const Flow::Stored& Flow::take(const std::string& name, const std::vector<std::int64_t>& dims, Start start) {
   const auto known = taken_.find(name);
   const auto disagrees = [&](const std::vector<std::int64_t>& there) {
     wrong_.push_back(concat_text("'", name, "' is ", dims_text(there), ", expected ", dims_text(dims)));
@@ -106,7 +106,12 @@ const Flow::Stored& Flow::take(const std::string& name, const std::vector<std::i
   } else if (dims.size() > 1) {  // vectors are set as F32: a cast in every run would cost more than their bytes
     dtype = view->dtype;
   }
-  out.param = graph_->param(name, shape_of(stored, dtype));
+  if (seed_) {
+    out.param = graph_->state(name, first_value(name, out, start));
+    out.scheme.reset();
+  } else {
+    out.param = graph_->param(name, shape_of(stored, dtype));
+  }
   return taken_.emplace(name, std::move(out)).first->second;
 }
 
@@ -114,8 +119,9 @@ Expr Flow::widened(const Stored& weight, Expr codes) const {
   return weight.scheme ? graph_->dequantize(codes, *weight.scheme) : graph_->cast(codes, dtype_);
 }
 
-Expr Flow::weight(const std::string& name, const std::vector<std::int64_t>& dims) {
-  const Stored& w = take(name, dims);
+Expr Flow::weight(const std::string& name, const std::vector<std::int64_t>& dims) { return weight(name, dims, {}); }
+Expr Flow::weight(const std::string& name, const std::vector<std::int64_t>& dims, Start start) {
+  const Stored& w = take(name, dims, start);
   return widened(w, w.param);
 }
 
@@ -127,7 +133,8 @@ Expr Flow::embed(const std::string& name, Expr ids, std::int64_t rows, std::int6
 Expr Flow::linear(Expr x, const std::string& name, std::int64_t out, bool bias, bool in_out) {
   Graph& g = *graph_;
   const std::int64_t in = x.dim(x.rank() - 1).value();
-  const Expr w = in_out ? weight(name + ".weight", {in, out}) : g.t(weight(name + ".weight", {out, in}));
+  const Expr w =
+      in_out ? weight(name + ".weight", {in, out}, {.inputs = in}) : g.t(weight(name + ".weight", {out, in}));
   const Expr y = g.matmul(x, w);
   return bias ? y + weight(name + ".bias", {out}) : y;
 }
@@ -154,7 +161,7 @@ Expr Flow::linear_of_heads(Expr x, const std::string& name, std::int64_t heads, 
 Expr Flow::norm(Expr x, const std::string& name, NormKind kind, double eps, bool bias, double offset) {
   Graph& g = *graph_;
   const std::int64_t width = x.dim(x.rank() - 1).value();
-  Expr gamma = weight(name + ".weight", {width});
+  Expr gamma = weight(name + ".weight", {width}, {.value = 1 - offset});
   if (offset != 0) gamma = gamma + offset;
   std::optional<Operand> beta;
   if (bias) beta = weight(name + ".bias", {width});
@@ -180,6 +187,9 @@ Expr Flow::experts(const std::vector<std::string>& names, std::int64_t k, std::i
 }
 
 std::size_t Flow::load(CompiledGraph& program) const {
+  if (seed_)
+    throw Error(ErrorCode::InvalidArgument, "Flow::load: the weights of a trainable flow are states, not params",
+                "they start with the values of the checkpoint; CompiledGraph::reset returns to them");
   if (!weights_.loader)
     throw Error(ErrorCode::InvalidArgument, "Flow::load: the flow has no checkpoint",
                 "set the params of the program one by one");

@@ -34,7 +34,8 @@ ModelWeights open_weights(const std::string& path);
 /// for a repeated name.
 ModelWeights weights_in_memory(std::vector<NamedTensor> tensors, std::string source = "weights in memory");
 
-/// Builds blocks on one graph. Every weight becomes a Param with its name in the checkpoint. Matrices keep their stored
+/// Builds blocks on one graph. Every weight becomes a Param with its name in the checkpoint, or a State when it is
+/// trained. Matrices keep their stored
 /// dtype, so that they are not converted before a kernel reads them; vectors are F32. Block-quantized matrices are
 /// Dequantize ops over their quantized values. Later ops see F32 weights. Missing and wrong weights are recorded, and
 /// `finish` reports all of them.
@@ -44,6 +45,13 @@ class Flow {
   Flow(Graph& g, ModelWeights weights);
   /// Without a checkpoint: every weight is a Param of `dtype` with the requested shape.
   Flow(Graph& g, DType dtype);
+  /// For training: every weight is an F32 State of the graph, which starts with the numbers of the checkpoint (those of
+  /// blocks are dequantized). Give `names()` to value_and_grad and the next values to Graph::set_state; see
+  /// docs/training.md. InvalidArgument for a checkpoint without a loader.
+  static Flow trainable(Graph& g, ModelWeights start);
+  /// The same from scratch. Matrices of K inputs start with uniform numbers of variance 1 / K, scales of norms with 1,
+  /// other vectors with 0. The numbers depend on `seed` and the name of the weight alone.
+  static Flow trainable(Graph& g, std::uint64_t seed);
 
   Graph& graph() const { return *graph_; }
   /// The dtype of weights in the graph: F32, or the chosen dtype without a checkpoint.
@@ -73,7 +81,14 @@ class Flow {
   void finish(std::string_view model, const std::vector<std::string>& ignored = {}) const;
   /// Sets the params of a program of this graph to the checkpoint's values, without conversion. Returns how many were
   /// set. Errors: InvalidArgument without a checkpoint, those of CompiledGraph::load_params.
+  /// InvalidArgument also for a trainable flow, whose states start with these values.
   std::size_t load(CompiledGraph& program) const;
+  /// The names of all weights so far, sorted.
+  std::vector<std::string> names() const;
+  /// The values that the weights of a trainable flow have in a program of this graph, or in one that shares its states,
+  /// for write_safetensors and weights_in_memory. Errors: InvalidArgument for a flow of params, those of
+  /// CompiledGraph::read_state.
+  std::vector<NamedTensor> trained_weights(const CompiledGraph& program) const;
   /// The checkpoint; without a loader if there is none.
   const ModelWeights& weights() const { return weights_; }
 
@@ -83,12 +98,21 @@ class Flow {
     std::optional<QuantScheme> scheme;
     std::vector<std::int64_t> dims;  // dims of the elements
   };
-  const Stored& take(const std::string& name, const std::vector<std::int64_t>& dims);
+  /// What a weight of a trainable flow without a checkpoint starts with.
+  struct Start {
+    std::int64_t inputs = 0;  // of a matrix; 0: the extent of its last axis
+    double value = 0;         // of a vector
+  };
+  const Stored& take(const std::string& name, const std::vector<std::int64_t>& dims, Start start);
+  const Stored& take(const std::string& name, const std::vector<std::int64_t>& dims) { return take(name, dims, {}); }
+  Expr weight(const std::string& name, const std::vector<std::int64_t>& dims, Start start);
+  Tensor first_value(const std::string& name, const Stored& weight, Start start) const;
   Expr widened(const Stored& weight, Expr codes) const;
 
   Graph* graph_;
   ModelWeights weights_;
   DType dtype_ = DType::F32;
+  std::optional<std::uint64_t> seed_{};  // of a trainable flow
   std::map<std::string, Stored> taken_;
   std::vector<std::string> missing_;
   std::vector<std::string> wrong_;  // one sentence each

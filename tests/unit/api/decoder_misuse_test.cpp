@@ -82,6 +82,13 @@ TEST_CASE("misuse: flows") {
   one.set_outputs({one.input("x", Shape({1}, DType::F32)) + 1.0});
   CompiledGraph program = Session().compile(std::move(one));
   REFUSED("has no checkpoint", declared.load(program));
+  REFUSED("no loader", Flow::trainable(g, ModelWeights{}));
+  REFUSED("Flow::trainable", declared.trained_weights(program));
+  Graph training("training");
+  Flow trained = Flow::trainable(training, 1);
+  REFUSED("are states, not params", trained.load(program));
+  (void)trained.weight("w", {2});
+  REFUSED("'w'", trained.trained_weights(program));
   REFUSED("'w.weight' is [2, 3], expected [3, 2]", (flow.weight("w.weight", {3, 2}), flow.finish("")));
 }
 
