@@ -130,9 +130,10 @@ class Splitter {
       // A value that depends on a symbol is computed in the run: its extents change, and prepared weights do not.
       const bool is_static =
           std::all_of(n.shapes.begin(), n.shapes.end(), [](const Shape& s) { return s.is_static(); });
-      // Small values of constants alone are folded earlier. Large ones are moved once, not in each run.
-      const bool moved = kind == OpKind::Transpose || kind == OpKind::Reshape;
-      if (!pure || !(param || moved) || !is_static || has_symbols(n)) continue;
+      // Small values of constants alone are folded earlier. Large ones are moved or scaled once, not in each run.
+      const bool once =
+          kind == OpKind::Transpose || kind == OpKind::Reshape || kind == OpKind::Binary || kind == OpKind::Activation;
+      if (!pure || !(param || once) || !is_static || has_symbols(n)) continue;
       pure_[i] = true;
       has_param_[i] = param;
       for (const Shape& s : n.shapes) own += static_cast<double>(s.size_bytes());

@@ -23,6 +23,7 @@ std::span<const Pass* const> all_passes() {
       &fold_constants,
       &eliminate_common_subexpressions,
       &eliminate_dead_code,
+      &fold_scale_shift,
       &recognize_activations,
       &recognize_norms,
       &recognize_attention,
@@ -47,7 +48,9 @@ const Pass* find_pass(std::string_view name) {
 std::vector<const Pass*> fusion_passes_for_supported(const OpSet& claims, const FusionOptions& options) {
   std::vector<const Pass*> out;
   if (options.skip_fusion) return out;
-  // First recognize ops that were written out of simpler ones, because the patterns below look for these ops.
+  // Before norms and regions take the scales. What is added to products is a bias afterwards.
+  if (claims.has(OpKind::DotGeneral) || claims.has(OpKind::Conv)) out.push_back(&fold_scale_shift);
+  // Then recognize ops that were written out of simpler ones, because the patterns below look for these ops.
   if (claims.has(OpKind::Activation)) out.push_back(&recognize_activations);
   if (claims.has(OpKind::Softmax) || claims.has(OpKind::LayerNorm) || claims.has(OpKind::RmsNorm))
     out.push_back(&recognize_norms);

@@ -52,6 +52,7 @@ extern const Pass eliminate_common_subexpressions;
 extern const Pass cancel_layout_ops;
 extern const Pass reduce_broadcasts;
 extern const Pass sink_dequantize;
+extern const Pass fold_scale_shift;
 extern const Pass recognize_activations;
 extern const Pass recognize_norms;
 extern const Pass recognize_attention;

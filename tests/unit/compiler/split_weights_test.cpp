@@ -106,13 +106,15 @@ TEST_CASE("a weight in half precision is widened in each run, one in double is n
   }
 }
 
-TEST_CASE("constants alone are no weights, and inputs are never made ahead") {
+TEST_CASE("elementwise values of constants alone are made ahead, and inputs never are") {
   Graph g("constants");
   Expr c = g.constant(ramp({4}));
-  g.set_outputs({g.exp(c) + g.input("x", {{4}, DType::F32})});
+  g.set_outputs({g.exp(c) * 2 + g.input("x", {{4}, DType::F32})});
   const SplitProgram p = split_weights(g, test::ToyTarget());
-  CHECK(p.prepare.outputs().empty());
-  CHECK(op_histogram(p.run).contains("exp"));
+  CHECK(reads_prepared(p, "exp"));
+  CHECK(reads_prepared(p, "mul"));
+  CHECK(op_histogram(p.run).contains("add"));
+  check_equal(g, p, {{"x", ramp({4})}});
 }
 
 TEST_CASE("a mutable param is read as it is, and nothing is made ahead from it") {

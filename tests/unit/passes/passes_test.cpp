@@ -34,7 +34,7 @@ TEST_CASE("every pass is found by its name, and says what it does") {
     CHECK(pass->what.size() > 20);
     CHECK(seen.insert(pass->name).second);
   }
-  CHECK(seen.size() == 22);
+  CHECK(seen.size() == 23);
   CHECK(find_pass("fuse-everything") == nullptr);
 }
 
@@ -42,18 +42,18 @@ TEST_CASE("claims choose the fusion passes") {
   CHECK(names(fusion_passes_for_supported({}, {})) ==
         std::vector<std::string>{"unfuse-elementwise-regions", "eliminate-dead-code"});
   CHECK(names(fusion_passes_for_supported({OpKind::DotGeneral, OpKind::FusedDot, OpKind::ElementwiseRegion}, {})) ==
-        std::vector<std::string>{"merge-shared-input-dots", "fuse-dot-epilogue", "mark-elementwise-regions",
-                                 "eliminate-dead-code"});
+        std::vector<std::string>{"fold-scale-shift", "merge-shared-input-dots", "fuse-dot-epilogue",
+                                 "mark-elementwise-regions", "eliminate-dead-code"});
   // Blocks before their parts, residual norms before epilogues, regions last.
   CHECK(names(fusion_passes(FusionTarget::Cpu, {})) ==
-        std::vector<std::string>{"merge-shared-input-dots", "fuse-attention-block", "fuse-swiglu", "fuse-residual-norm",
-                                 "fuse-dot-epilogue", "fuse-conv-epilogue", "mark-elementwise-regions",
-                                 "eliminate-dead-code"});
+        std::vector<std::string>{"fold-scale-shift", "merge-shared-input-dots", "fuse-attention-block", "fuse-swiglu",
+                                 "fuse-residual-norm", "fuse-dot-epilogue", "fuse-conv-epilogue",
+                                 "mark-elementwise-regions", "eliminate-dead-code"});
   FusionOptions options;
   options.unfuse_elementwise_regions = true;
   CHECK(names(fusion_passes(FusionTarget::Tpu, options)) ==
-        std::vector<std::string>{"merge-shared-input-dots", "fuse-residual-norm", "fuse-dot-epilogue",
-                                 "unfuse-elementwise-regions", "eliminate-dead-code"});
+        std::vector<std::string>{"fold-scale-shift", "merge-shared-input-dots", "fuse-residual-norm",
+                                 "fuse-dot-epilogue", "unfuse-elementwise-regions", "eliminate-dead-code"});
   options.skip_fusion = true;
   CHECK(fusion_passes(FusionTarget::Cpu, options).empty());
   // Decomposed ops are recognized before the fusion patterns run, if the target has the op.
