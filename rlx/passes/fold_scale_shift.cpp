@@ -111,6 +111,7 @@ class ScaleFolder {
 
   void run() {
     norm_seen_.assign(g_.num_nodes(), false);
+    folded_.assign(g_.num_nodes(), false);
     for (NodeId id : r_.nodes())
       if (is_root(id)) collect(id);
     // Weights are scaled once for all that read them. A copy for each reader would take memory.
@@ -119,11 +120,14 @@ class ScaleFolder {
       if (!stop) stop = fold(c);
       if (stop) missed(c, std::move(*stop));
     }
-    for (NodeId id : r_.nodes())
-      if (is_inference_norm(g_.node(id)) && !norm_seen_[id.index])
+    for (NodeId id : r_.nodes()) {
+      if (!is_inference_norm(g_.node(id)) || r_.is_replaced(id) || folded_[id.index]) continue;
+      if (!norm_seen_[id.index])
         context_.missed("batch_norm", g_, id, MissReason::NotFused,
                         concat_text("x is ", node_text(g_, g_.node(id).inputs[0].node),
                                     ", not the result of a convolution or product of weights"));
+      write_out(id);
+    }
   }
 
  private:
@@ -413,6 +417,11 @@ class ScaleFolder {
     return e.shape().dims() == dims ? e : r_.stage().reshape(e, dims);
   }
 
+  std::optional<Expr> norm_operand(const Node& norm, std::string_view name) {
+    const std::optional<int> i = find_operand(norm.op, static_cast<int>(norm.inputs.size()), name);
+    return i ? std::optional(r_.expr(norm.inputs[static_cast<std::size_t>(*i)])) : std::nullopt;
+  }
+
   // x * scale + shift, which all steps together compute.
   ScaleShift combined(const ScaleChain& c) {
     Graph& stage = r_.stage();
@@ -424,13 +433,9 @@ class ScaleFolder {
     for (const ScaleStep& s : c.steps) {
       if (s.kind == ScaleKind::Norm) {
         const Node& n = g_.node(s.node);
-        const auto operand = [&](std::string_view name) -> std::optional<Expr> {
-          const std::optional<int> i = find_operand(n.op, static_cast<int>(n.inputs.size()), name);
-          return i ? std::optional(r_.expr(n.inputs[static_cast<std::size_t>(*i)])) : std::nullopt;
-        };
-        const Expr mean = *operand("mean");
-        const Expr root = stage.rsqrt(*operand("var") + n.op.as<ops::BatchNorm>().eps);
-        const std::optional<Expr> gamma = operand("gamma"), beta = operand("beta");
+        const Expr mean = *norm_operand(n, "mean");
+        const Expr root = stage.rsqrt(*norm_operand(n, "var") + n.op.as<ops::BatchNorm>().eps);
+        const std::optional<Expr> gamma = norm_operand(n, "gamma"), beta = norm_operand(n, "beta");
         a.shift = a.shift ? *a.shift - mean : -mean;
         scale_by(gamma ? root * *gamma : root);
         if (beta) a.shift = *a.shift + *beta;
@@ -490,8 +495,27 @@ class ScaleFolder {
                          concat_text("the target does not claim ", node_text(stage, y.value().node), ": ", why),
                          {}};
     r_.replace(c.tip, y);
+    for (const ScaleStep& s : c.steps) folded_[s.node.index] = true;
     context_.fused(pattern(c));
     return std::nullopt;
+  }
+
+  // Writes a norm that is not folded out of elementwise ops, where they join the chain that reads it, or where the
+  // target has no kernel for the norm.
+  void write_out(NodeId id) {
+    const Node& n = g_.node(id);
+    const DType t = n.shape().dtype();
+    const bool joins = r_.uses().single_use(Value(id)) && runs_per_element(g_, r_.uses().uses(Value(id))[0].user);
+    if (accumulator_dtype(t) != t || !context_.claims->has(OpKind::ElementwiseRegion) ||
+        context_.options.unfuse_elementwise_regions || (!joins && context_.claims->has(OpKind::BatchNorm)))
+      return;
+    const auto& op = n.op.as<ops::BatchNorm>();
+    const auto vector = [&](Expr v) { return along(v, n.shape().rank(), static_cast<int>(op.axis)); };
+    Expr scale = r_.stage().rsqrt(*norm_operand(n, "var") + op.eps);
+    if (const std::optional<Expr> gamma = norm_operand(n, "gamma")) scale = scale * *gamma;
+    Expr y = (r_.expr(n.inputs[0]) - vector(*norm_operand(n, "mean"))) * vector(scale);
+    if (const std::optional<Expr> beta = norm_operand(n, "beta")) y = y + vector(*beta);
+    if (!context_.refuses(r_, y, Value(id))) r_.replace(Value(id), y);
   }
 
   GraphRewriter& r_;
@@ -501,6 +525,7 @@ class ScaleFolder {
   std::vector<ScaleChain> chains_;
   std::map<Value, std::vector<const ScaleChain*>> by_weight_;
   std::map<Key, std::pair<Expr, std::optional<Expr>>> scaled_;  // weights and shift by chain
+  std::vector<bool> folded_;                                    // nodes
   std::vector<bool> norm_seen_;                                 // folded, or with a line in the report
 };
 
@@ -523,7 +548,8 @@ const Pass fold_scale_shift{
     "added to them to one vector: batch norm of inference, and the same written out. Legal: weights, scales and shifts "
     "depend on constants and frozen params alone, so that they are computed when weights are set; every intermediate "
     "has one reader and is not an output, the weights have no other readers; f32 and f64. The order of roundings "
-    "changes, as if each weight had been rounded once more.",
+    "changes, as if each weight had been rounded once more. Another batch norm of inference that an elementwise op "
+    "reads is written out, so that a region takes both.",
     run_fold_scale_shift};
 
 }  // namespace rlx
