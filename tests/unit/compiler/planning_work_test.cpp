@@ -7,6 +7,7 @@
 #include "rlx/compiler/pipeline.h"
 #include "rlx/device/registry.h"
 #include "rlx/ir/rewrite.h"
+#include "tests/support/needs.h"
 
 namespace rlx {
 namespace {
@@ -60,7 +61,9 @@ std::size_t cost_of(const Graph& g) {
 
 TEST_CASE("what a compile asks of its target grows with the program") {
   constexpr int kNodes = 200;
+  test::Share share(3);
   for (const shapes::Case& c : shapes::kPrograms) {
+    if (!share.next()) continue;
     CAPTURE(c.name);
     const Graph small = c.make(kNodes), large = c.make(3 * kNodes);
     const std::size_t few = cost_of(small), many = cost_of(large);
