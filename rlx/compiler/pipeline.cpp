@@ -64,11 +64,11 @@ FusionTarget fusion_target_for(Device d) {
     case Device::Rocm: return FusionTarget::Rocm;
     case Device::Gpu:
     case Device::Vulkan:
+    case Device::OpenGl:
     case Device::WebGpu: return FusionTarget::Wgpu;
     case Device::Tpu: return FusionTarget::Tpu;
     case Device::Cpu:
     case Device::Ane:
-    case Device::OpenGl:
     case Device::DirectX: break;
   }
   return FusionTarget::Cpu;

@@ -91,14 +91,16 @@ FusionOptions FusionOptions::for_target(FusionTarget t) const {
 
 OpSet default_claims(FusionTarget target) {
   (void)fusion_target_name(target);  // throws for none
-  // Every target of the documented table claims these. The claim of DotGeneral covers MatMul, because canonicalization
-  // turns each MatMul into a DotGeneral.
-  OpSet set{OpKind::MatMul, OpKind::DotGeneral, OpKind::ElementwiseRegion, OpKind::FusedDot, OpKind::FusedResidualLN};
-  if (target != FusionTarget::Tpu) set.add(OpKind::FusedResidualRmsNorm);
+  // Every target claims these. The claim of DotGeneral covers MatMul, because canonicalization turns each MatMul into a
+  // DotGeneral. A target with a backend here claims no more than that backend (device_ext_test).
+  OpSet set{OpKind::MatMul, OpKind::DotGeneral, OpKind::ElementwiseRegion, OpKind::FusedDot};
+  if (target != FusionTarget::Tpu) {
+    set.add(OpKind::FusedResidualLN);
+    set.add(OpKind::FusedResidualRmsNorm);
+  }
   switch (target) {
     case FusionTarget::Cpu:
     case FusionTarget::Wgpu:
-      set.add(OpKind::FusedAttentionBlock);
       set.add(OpKind::FusedSwiGLU);
       if (target == FusionTarget::Cpu) set.add(OpKind::FusedConv);
       break;

@@ -163,7 +163,7 @@ std::optional<std::pair<std::size_t, OpKind>> first_unsupported_op_with_options(
 }
 
 bool supports_run_slots(Device d) {
-  return d == Device::Cpu || d == Device::Metal || d == Device::Mlx || d == Device::Cuda || d == Device::Rocm;
+  return is_available(d);  // the runtime keeps the results of every device in host memory of the program
 }
 
 namespace {

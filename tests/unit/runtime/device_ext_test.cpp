@@ -7,6 +7,7 @@
 
 #include "rlx/compiler/preset_target.h"
 #include "rlx/device/registry.h"
+#include "rlx/passes/passes.h"
 #include "rlx/runtime/session.h"
 #include "tests/support/error_text.h"
 #include "tests/support/paths.h"
@@ -24,7 +25,19 @@ TEST_CASE("the cpu is here and supports the table; what is not built supports no
   CHECK(test::contains(test::error_text([] { Session s(Device::Rocm); }),
                        "device ROCm is not available: this version has no ROCm backend"));
   CHECK(supports_run_slots(Device::Cpu));
-  CHECK(!supports_run_slots(Device::WebGpu));
+  CHECK(!supports_run_slots(Device::Cuda));
+  for (const DeviceInfo& d : all_devices()) CHECK(supports_run_slots(d.device) == is_available(d.device));
+}
+
+TEST_CASE("fusion passes of a target with a backend in this build: each may fire") {
+  for (Device d : registered_devices()) {
+    const OpSet claimed = backend_for(d)->target({})->kinds();
+    for (const Pass* pass : fusion_passes(fusion_target_for(d), {})) {
+      CAPTURE(std::string(device_info(d).id));
+      const std::vector<const Pass*> real = fusion_passes_for_supported(claimed, {});
+      CHECK_MESSAGE((std::find(real.begin(), real.end(), pass) != real.end()), pass->name);
+    }
+  }
 }
 
 TEST_CASE("a build option that messages name exists in the build") {
