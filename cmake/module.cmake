@@ -321,6 +321,36 @@ function(rlx_library name)
   endif()
 endfunction()
 
+# rlx_shared_library(): librlx.so, the objects of the static libraries in one file, and so without compiling anything
+# again. Its users get the headers of rlx::core.
+function(rlx_shared_library)
+  add_library(rlx_shared SHARED)
+  add_library(rlx::shared ALIAS rlx_shared)
+  foreach(library core report models)
+    get_target_property(type rlx_${library} TYPE)
+    if(type STREQUAL "INTERFACE_LIBRARY")  # models without RLX_MODELS
+      continue()
+    endif()
+    foreach(target rlx_${library} rlx_${library}_kernels rlx_${library}_small)
+      if(TARGET ${target})
+        target_sources(rlx_shared PRIVATE $<TARGET_OBJECTS:${target}>)
+      endif()
+    endforeach()
+    if(library STREQUAL "models")
+      target_link_libraries(rlx_shared PRIVATE rlx_system::simdjson rlx_system::utf8proc rlx_system::pcre2
+        rlx_system::zlib)
+    endif()
+  endforeach()
+  target_link_libraries(rlx_shared PRIVATE Threads::Threads ${CMAKE_DL_LIBS})
+  target_link_options(rlx_shared PRIVATE ${rlx_linker_flag} LINKER:--no-undefined)
+  target_compile_features(rlx_shared INTERFACE cxx_std_20)
+  # Before 1.0 a minor version may change the interface.
+  set_target_properties(rlx_shared PROPERTIES EXPORT_NAME shared OUTPUT_NAME rlx LINKER_LANGUAGE CXX
+    VERSION "${PROJECT_VERSION}" SOVERSION "${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR}")
+  target_include_directories(rlx_shared INTERFACE "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>"
+    "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
+endfunction()
+
 # rlx_add_moved_headers(): a header at each path of the last release (cmake/moved_headers.txt: old path, new path), which
 # includes the new one and says so.
 function(rlx_add_moved_headers)
