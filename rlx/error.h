@@ -45,9 +45,12 @@ struct Diagnostic {
 /// The only exception of rlx, except for failed allocations (rlx/tensor/out_of_memory.h).
 class Error : public std::runtime_error {
  public:
+  /// An error with its parts.
   explicit Error(Diagnostic d);
   Error(ErrorCode code, std::string message, std::string hint = {});
+  /// The kind of the error.
   ErrorCode code() const { return diagnostic_.code; }
+  /// Sentence, place and hint.
   const Diagnostic& diagnostic() const { return diagnostic_; }
 
  private:

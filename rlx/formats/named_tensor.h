@@ -7,6 +7,7 @@
 
 namespace rlx {
 
+/// A tensor of a checkpoint and its name.
 struct NamedTensor {
   std::string name;
   Tensor tensor;

@@ -88,12 +88,14 @@ using ScanFn = std::function<LoopStep(Graph& body, const ExprList& carries, cons
 using WhileFn = std::function<LoopStep(Graph& body, const ExprList& carries)>;
 using ConditionFn = std::function<Expr(Graph& body, const ExprList& carries)>;
 
+/// How a scan runs.
 struct ScanOptions {
   std::optional<Dim> length{};  // required when there are no xs
   bool reverse = false;         // runs from the last row to the first
   bool checkpoint = false;      // reverse mode recomputes each step from its carries and does not store it
   std::string name = "scan";
 };
+/// How a while loop runs.
 struct WhileOptions {
   std::optional<std::int64_t> max_iterations{};  // required for ys and for reverse mode
   bool truncate_ys = false;  // ys have only the rows of iterations that ran: their extent is a symbol
@@ -127,6 +129,7 @@ struct AttentionOptions {
   std::optional<Operand> mask{}, kv_len{}, q_len{}, sinks{};
 };
 
+/// The functions that add ops to a graph. `Graph` derives from it.
 class Builder {
  public:
   // -- leaves
@@ -134,6 +137,7 @@ class Builder {
   Expr input(std::string name, Shape shape, SourceLoc loc = SourceLoc::current());
   /// A weight, bound by name. Frozen: set seldom, packed for its kernel. Mutable: set between runs, read as it is.
   Expr param(std::string name, Shape shape, ParamMode mode = ParamMode::Frozen, SourceLoc loc = SourceLoc::current());
+  /// A value that is part of the program.
   Expr constant(Tensor value, SourceLoc loc = SourceLoc::current());
   /// A rank-0 constant from any C++ number. An integer dtype that does not hold the number is an error naming the
   /// range.
@@ -146,13 +150,16 @@ class Builder {
   Expr state(std::string name, Tensor init, SourceLoc loc = SourceLoc::current());
 
   // -- elementwise
+  /// fn(x), element by element.
   Expr activation(ActivationKind fn, Operand x, const DeclaredShape& shape = {});
   /// fn(x) with explicit parameters; see ops::Activation.
   Expr activation(ActivationKind fn, Operand x, std::optional<double> alpha, std::optional<double> beta);
   /// The natural logarithm, log.
   Expr ln(Operand x) { return activation(ActivationKind::Log, x); }
 
+  /// fn(a, b), element by element, on broadcast operands of one dtype.
   Expr binary(BinaryKind fn, Operand a, Operand b, const DeclaredShape& shape = {});
+  /// a + b; the next ones are named after what they compute.
   Expr add(Operand a, Operand b) { return binary(BinaryKind::Add, a, b); }
   Expr sub(Operand a, Operand b) { return binary(BinaryKind::Sub, a, b); }
   Expr mul(Operand a, Operand b) { return binary(BinaryKind::Mul, a, b); }
@@ -177,7 +184,9 @@ class Builder {
   Expr igammac(Operand a, Operand x) { return binary(BinaryKind::Igammac, a, x); }
   Expr igamma_grad_a(Operand a, Operand x) { return binary(BinaryKind::IgammaGradA, a, x); }
 
+  /// fn(a, b) as Bool, element by element, on broadcast operands.
   Expr compare(CompareKind fn, Operand a, Operand b, const DeclaredShape& shape = {});
+  /// a == b, and so on. With NaN all but ne are false.
   Expr eq(Operand a, Operand b) { return compare(CompareKind::Eq, a, b); }
   Expr ne(Operand a, Operand b) { return compare(CompareKind::Ne, a, b); }
   Expr lt(Operand a, Operand b) { return compare(CompareKind::Lt, a, b); }
@@ -189,31 +198,42 @@ class Builder {
   Expr where(Operand cond, Operand a, Operand b, const DeclaredShape& shape = {});
   /// x cast to dtype `to`; x itself when it has that dtype.
   Expr cast(Operand x, DType to, const DeclaredShape& shape = {});
+  /// min(max(x, low), high).
   Expr clamp(Operand x, Operand low, Operand high, const DeclaredShape& shape = {});
+  /// x, whose derivative is zero.
   Expr stop_gradient(Operand x);
 
   // -- shape
   /// One entry of `dims` may be -1; it is inferred.
   Expr reshape(Operand x, Dims dims, const DeclaredShape& shape = {});
+  /// The axes of x in the order `perm`: axis i of the result is axis perm[i] of x.
   Expr transpose(Operand x, std::vector<std::int64_t> perm, const DeclaredShape& shape = {});
   /// The last two axes swapped.
   Expr t(Operand x);
   /// x broadcast to `dims` (NumPy rules).
   Expr expand(Operand x, Dims dims, const DeclaredShape& shape = {});
+  /// x[starts : limits : strides] with an entry for each axis; see also index.
   Expr slice(Operand x, Dims starts, Dims limits, std::vector<std::int64_t> strides = {},
              const DeclaredShape& shape = {});
   /// x[start, start + len) along `axis`.
   Expr narrow(Operand x, std::int64_t axis, Dim start, Dim len, const DeclaredShape& shape = {});
+  /// The values one after the other along `axis`. Other extents must agree.
   Expr concat(const std::vector<Expr>& xs, std::int64_t axis, const DeclaredShape& shape = {},
               SourceLoc loc = SourceLoc::current());
+  /// x with `value` around it and, with `interior`, between its elements. Negative padding crops.
   Expr pad(Operand x, std::vector<std::int64_t> low, std::vector<std::int64_t> high, Operand value = 0,
            std::vector<std::int64_t> interior = {}, const DeclaredShape& shape = {});
+  /// The elements of these axes in the opposite order.
   Expr reverse(Operand x, std::vector<std::int64_t> axes);
+  /// 0, 1, 2, .. along `axis`, the same along the others.
   Expr iota(Shape shape, std::int64_t axis, SourceLoc loc = SourceLoc::current());
+  /// x with a new axis of extent 1 at `axis`.
   Expr unsqueeze(Operand x, std::int64_t axis);
+  /// x without an axis of extent 1.
   Expr squeeze(Operand x, std::int64_t axis);
   /// The axes `first` to `last`, both included, as one: [B, H, W, C] -> [B, H W C] with first = 1.
   Expr flatten(Operand x, std::int64_t first = 0, std::int64_t last = -1);
+  /// The extent of an axis in this run, an I64 scalar.
   Expr dim_size(Operand x, std::int64_t axis);
 
   // -- data-dependent extents (docs/runtime.md, builder_by_value.cpp): symbols of the graph; not available in bodies
@@ -237,6 +257,7 @@ class Builder {
   Expr gather(Operand table, Operand indices, std::int64_t axis = 0, const DeclaredShape& shape = {});
   /// Elements along the axes of `op`, which may be negative and in any order. The index tensors broadcast.
   Expr gather(Operand table, const ExprList& indices, ops::Gather op, const DeclaredShape& shape = {});
+  /// The operand with `updates` added to its rows along `axis`.
   Expr scatter_add(Operand operand, Operand indices, Operand updates, std::int64_t axis = 0,
                    const DeclaredShape& shape = {});
   /// `fn` combines the updates with rows along `axis`. Updates with indices out of range, negative ones included, are
@@ -265,18 +286,23 @@ class Builder {
   ExprList sort(Operand keys, const ExprList& values, std::int64_t axis = -1, bool descending = false);
   /// The original positions of the sorted elements, I32.
   Expr argsort(Operand x, std::int64_t axis = -1, bool descending = false);
+  /// The part of `sizes` elements that begins at `starts`, an integer vector; it is moved into range.
   Expr dynamic_slice(Operand x, Operand starts, Dims sizes);
+  /// x with `update` written at `starts`, which are moved into range.
   Expr dynamic_update_slice(Operand x, Operand update, Operand starts);
   struct TopKResult;
   /// The k largest elements of the last axis: {values, indices I32}.
   TopKResult top_k(Operand x, std::int64_t k);
+  /// The position of the largest element along `axis`, I32; the first one of equals.
   Expr arg_max(Operand x, std::int64_t axis, bool keep_dims = false);
+  /// The position of the smallest element.
   Expr arg_min(Operand x, std::int64_t axis, bool keep_dims = false);
 
   // -- reductions
   /// Reduces over `axes` (all axes when empty).
   Expr reduce(ReduceKind fn, Operand x, std::vector<std::int64_t> axes, bool keep_dims = false,
               const DeclaredShape& shape = {});
+  /// The sum, mean, maximum, minimum or product over `axes`, all of them when empty.
   Expr sum(Operand x, std::vector<std::int64_t> axes = {}, bool keep_dims = false) {
     return reduce(ReduceKind::Sum, x, std::move(axes), keep_dims);
   }
@@ -292,8 +318,10 @@ class Builder {
   Expr reduce_prod(Operand x, std::vector<std::int64_t> axes = {}, bool keep_dims = false) {
     return reduce(ReduceKind::Prod, x, std::move(axes), keep_dims);
   }
+  /// Running results along `axis`. `exclusive` leaves the element itself out.
   Expr cumulative(CumulativeKind fn, Operand x, std::int64_t axis, bool exclusive = false, bool reverse = false,
                   const DeclaredShape& shape = {});
+  /// Running sums, products, maxima and minima.
   Expr cumsum(Operand x, std::int64_t axis, bool exclusive = false, bool reverse = false) {
     return cumulative(CumulativeKind::Sum, x, axis, exclusive, reverse);
   }
@@ -306,13 +334,16 @@ class Builder {
   Expr cummin(Operand x, std::int64_t axis, bool exclusive = false, bool reverse = false) {
     return cumulative(CumulativeKind::Min, x, axis, exclusive, reverse);
   }
+  /// exp(x) / sum(exp(x)) along `axis`, without overflow. sm is a short name.
   Expr softmax(Operand x, std::int64_t axis = -1, const DeclaredShape& shape = {});
   Expr sm(Operand x, std::int64_t axis = -1) { return softmax(x, axis); }
+  /// log(softmax(x)).
   Expr log_softmax(Operand x, std::int64_t axis = -1, const DeclaredShape& shape = {});
 
   // -- linear algebra
   /// NumPy matmul. Rank-1 operands get an axis of extent 1, which the result drops.
   Expr matmul(Operand a, Operand b, const DeclaredShape& shape = {});
+  /// Short for matmul.
   Expr mm(Operand a, Operand b) { return matmul(a, b); }
   /// The operands keep their dtypes when dims.out is set.
   Expr dot_general(Operand a, Operand b, ops::DotGeneral dims, const DeclaredShape& shape = {});
@@ -427,8 +458,11 @@ class Builder {
   Expr conj(Operand x);
 
   // -- convolution and windows: see the structs; conv1d, pools, interpolation and more are in rlx/functions
+  /// See ops::Conv.
   Expr conv(Operand x, Operand w, ops::Conv op, const DeclaredShape& shape = {});
+  /// See ops::ReduceWindow.
   Expr reduce_window(Operand x, ops::ReduceWindow op, const DeclaredShape& shape = {});
+  /// See ops::SelectAndScatter.
   Expr select_and_scatter(Operand x, Operand source, ops::SelectAndScatter op);
   struct ConvOptions;
   /// x [N, C, H, W] with filters w [O, C / groups, kH, kW] -> [N, O, H', W'].
@@ -443,7 +477,9 @@ class Builder {
                   std::optional<Operand> beta = std::nullopt, double eps = 1e-5);
 
   // -- Fourier transforms and matrix factors: see the structs; rlx/functions has numpy's fft and linalg
+  /// See ops::Fft.
   Expr fft(Operand x, ops::Fft op, const DeclaredShape& shape = {});
+  /// See ops::Cholesky and the other structs: factors of the last two axes.
   Expr cholesky(Operand a);
   Expr triangular_solve(Operand a, Operand b, ops::TriangularSolve op);
   ExprList lu(Operand a);
@@ -452,6 +488,7 @@ class Builder {
   ExprList svd(Operand a, bool full = false);
 
   // -- recurrences, losses, quantization: see the structs; operands in the order of their records, absent ones omitted
+  /// Recurrent layers over a sequence; rlx::nn has them with options.
   ExprList rnn(ops::Rnn op, const std::vector<Expr>& operands, SourceLoc loc = SourceLoc::current());
   ExprList gru(ops::Gru op, const std::vector<Expr>& operands, SourceLoc loc = SourceLoc::current());
   ExprList lstm(ops::Lstm op, const std::vector<Expr>& operands, SourceLoc loc = SourceLoc::current());
@@ -460,6 +497,7 @@ class Builder {
   ExprList mamba2(ops::Mamba2 op, const std::vector<Expr>& operands, SourceLoc loc = SourceLoc::current());
   ExprList gated_delta_net(ops::GatedDeltaNet op, const std::vector<Expr>& operands,
                            SourceLoc loc = SourceLoc::current());
+  /// -log softmax(logits)[label] for each row.
   Expr softmax_cross_entropy(Operand logits, Operand labels);
   Expr fake_quantize_lsq(Operand x, Operand scale, ops::FakeQuantizeLsq op);
   Expr q_matmul(ops::QMatMul op, const std::vector<Expr>& operands, SourceLoc loc = SourceLoc::current());
@@ -469,9 +507,13 @@ class Builder {
   /// act(x w + bias); x [.., K], w [K, N], bias [N].
   Expr linear(Operand x, Operand w, std::optional<Operand> bias = std::nullopt,
               std::optional<ActivationKind> activation = std::nullopt);
+  /// linear with a bias.
   Expr linear_fused(Operand x, Operand w, Operand bias, std::optional<ActivationKind> activation = std::nullopt);
+  /// x w1 and x w2, which share x.
   std::pair<Expr, Expr> shared_linear_pair(Operand x, Operand w1, Operand w2);
+  /// (silu(x w_gate) * x w_up) w_down.
   Expr swiglu(Operand x, Operand w_up, Operand w_gate, Operand w_down);
+  /// The norm of x + residual.
   Expr residual_rms_norm(Operand x, Operand residual, Operand gamma, Operand beta, double eps = 1e-6);
   Expr residual_layer_norm(Operand x, Operand residual, Operand gamma, Operand beta, double eps = 1e-5);
   /// Operands in the order of ops::EncoderBlock.
@@ -535,6 +577,7 @@ struct Builder::ConvOptions {
   std::vector<std::int64_t> strides{1}, padding{0}, dilation{1}, output_padding{0};
   std::int64_t groups = 1;
 };
+/// The largest elements of the last axis and their positions.
 struct Builder::TopKResult {
   Expr values, indices;
 };
@@ -543,12 +586,15 @@ struct Builder::SampleSettings {
   std::optional<Operand> temperature{}, top_k{}, top_p{}, min_p{};
   std::optional<Operand> mask_bits{};  // U32 [B, ceil(V / 32)]
 };
+/// The chosen tokens and their log probabilities.
 struct Builder::SampleResult {
   Expr token, logprob;
 };
+/// Quantized values with what turns them into numbers.
 struct Builder::DynamicQuantizeResult {
   Expr codes, scale, zero_point;
 };
+/// The values after quantization, and its scale.
 struct Builder::FakeQuantizeResult {
   Expr y, scale;
 };

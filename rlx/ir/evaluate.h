@@ -14,6 +14,7 @@ namespace rlx {
 /// Named inputs, params and states in one map.
 using NamedTensors = std::map<std::string, Tensor, std::less<>>;
 
+/// What a run of the reference rules gives.
 struct EvaluateResult {
   std::vector<Tensor> outputs;
   NamedTensors states;  // every state after the run

@@ -23,7 +23,9 @@ struct Node {
   std::vector<Shape> shapes;  // one per result
   Origin origin;
 
+  /// The kind of the op.
   OpKind kind() const { return op.kind(); }
+  /// The number of results; most ops have one.
   std::uint32_t num_results() const { return static_cast<std::uint32_t>(shapes.size()); }
   /// InvalidArgument for a result that the node does not have.
   const Shape& shape(std::uint32_t r = 0) const { return shapes[detail::checked_index("result", r, shapes.size())]; }
@@ -60,6 +62,7 @@ class LeafIndex {
 /// builder.h.
 class Graph : public Builder {
  public:
+  /// An empty graph. The name is for messages and files.
   explicit Graph(std::string name = "graph");
   // These are compiled once, in graph.cpp, so that other files do not instantiate the code of the containers.
   Graph(const Graph&);
@@ -73,7 +76,9 @@ class Graph : public Builder {
   /// A copy of this graph as a module: at stage Hir when it holds HIR blocks, else Mir.
   GraphModule module() const;
 
+  /// The name, for messages and files.
   const std::string& name() const { return name_; }
+  /// Changes the name.
   void set_name(std::string name) { name_ = std::move(name); }
 
   // -- building --
@@ -98,6 +103,7 @@ class Graph : public Builder {
   Expr expr(Value v) { return Expr(this, v); }
   /// True when `v` is a result of a node of this graph.
   bool has(Value v) const { return v.node.index < nodes_.size() && v.result < nodes_[v.node.index].shapes.size(); }
+  /// Declares what a run returns, in this order. InvalidArgument for a value of another graph.
   void set_outputs(std::vector<Value> outputs, SourceLoc loc = SourceLoc::current());
   void set_outputs(std::initializer_list<Expr> outputs, SourceLoc loc = SourceLoc::current());
   void set_outputs(const std::vector<Expr>& outputs, SourceLoc loc = SourceLoc::current());
@@ -121,6 +127,7 @@ class Graph : public Builder {
   /// begin.
   class LabelScope {
    public:
+    /// Begins the scope.
     LabelScope(Graph& g, std::string label);
     ~LabelScope();
     LabelScope(const LabelScope&) = delete;
@@ -130,34 +137,44 @@ class Graph : public Builder {
     std::shared_ptr<GraphLife::Block> life_;
     std::size_t old_size_;
   };
+  /// Puts `label` in front of the labels of nodes, as long as the result lives.
   [[nodiscard]] LabelScope scope(std::string label) { return LabelScope(*this, std::move(label)); }
   /// Sets the label of a node, for messages and dumps.
   void set_label(NodeId id, std::string label);
+  /// The origin of a node, for writing.
   Origin& origin(NodeId id) {
     require(id);
     return nodes_[id.index].origin;
   }
 
   // -- reading: InvalidArgument for a node or value that the graph does not have --
+  /// The number of nodes. Node ids are 0 to num_nodes() - 1.
   std::size_t num_nodes() const { return nodes_.size(); }
+  /// A node by its id.
   const Node& node(NodeId id) const {
     require(id);
     return nodes_[id.index];
   }
+  /// All nodes, in topological order.
   const std::vector<Node>& nodes() const { return nodes_; }
+  /// The inferred shape of a value.
   const Shape& shape(Value v) const {
     if (!has(v)) throw_no_value(v);
     return nodes_[v.node.index].shapes[v.result];
   }
+  /// The values that a run returns.
   const std::vector<Value>& outputs() const { return outputs_; }
   /// Whether set_outputs was called, if only with no outputs.
   bool has_set_outputs() const { return has_set_outputs_; }
+  /// The next value of a state.
   struct StateUpdate {
     std::string name;
     Value value;
     friend bool operator==(const StateUpdate&, const StateUpdate&) = default;
   };
+  /// The states that a run changes.
   const std::vector<StateUpdate>& state_updates() const { return state_updates_; }
+  /// The declared symbols with their bounds.
   const std::map<std::string, SymbolInfo>& symbols() const { return *symbols_; }
   /// The symbols whose values are computed during the run. The values of all others come from the extents of inputs.
   const std::map<std::string, Value>& symbol_sources() const { return *symbol_sources_; }

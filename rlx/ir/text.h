@@ -27,6 +27,7 @@
 
 namespace rlx {
 
+/// How much of a graph is printed.
 struct TextOptions {
   bool labels = true;                      // @"label" after each labelled node
   bool bodies = true;                      // false: sub-graphs as `@name(add, gelu)`, which does not parse back

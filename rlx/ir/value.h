@@ -23,7 +23,9 @@ struct NodeId {
   std::uint32_t index = 0xffffffffu;
   friend bool operator==(NodeId, NodeId) = default;
   friend auto operator<=>(NodeId, NodeId) = default;
+  /// False for a default-constructed id.
   bool valid() const { return index != 0xffffffffu; }
+  /// "%7".
   std::string text() const { return "%" + std::to_string(index); }
 };
 
@@ -35,6 +37,7 @@ struct Value {
   Value(NodeId n, std::uint32_t r = 0) : node(n), result(r) {}  // NOLINT(implicit)
   friend bool operator==(const Value&, const Value&) = default;
   friend auto operator<=>(const Value&, const Value&) = default;
+  /// "%3", or "%3#1" for a later result.
   std::string text() const { return result ? node.text() + "#" + std::to_string(result) : node.text(); }
 };
 
@@ -106,14 +109,17 @@ class Expr {
   Expr(Graph* graph, Value value);
   /// False for an empty Expr. True for a dead one: it does not show whether the graph still exists.
   bool valid() const { return life_ != nullptr; }
+  /// The graph that made this value.
   Graph& graph() const {
     if (!life_ || !life_->graph) throw_no_graph();
     return *life_->graph;
   }
   /// True when `graph` is alive and made this value.
   bool belongs_to(const Graph& graph) const { return life_ && life_->graph == &graph; }
+  /// The stored edge: node and result.
   Value value() const { return value_; }
   operator Value() const { return value_; }  // NOLINT(implicit)
+  /// The inferred shape; its dtype, rank and dimensions are also available alone.
   const Shape& shape() const;
   DType dtype() const { return shape().dtype(); }
   int rank() const { return shape().rank(); }
@@ -126,6 +132,7 @@ class Expr {
   Expr operator[](std::initializer_list<Index> entries) const;
   /// Whether both are the same value of the same graph. The elementwise comparisons are g.eq and g.ne.
   friend SameValue operator==(const Expr& a, const Expr& b) { return a.life_ == b.life_ && a.value_ == b.value_; }
+  /// Whether they are not.
   friend SameValue operator!=(const Expr& a, const Expr& b) { return !(a == b); }
 
  private:
@@ -149,12 +156,15 @@ class Operand {
     if constexpr (std::is_integral_v<T>) integer_bits_ = static_cast<std::uint64_t>(scalar);
   }
   Operand(SameValue, SourceLoc = SourceLoc::current()) = delete;  // == is identity: write g.eq(a, b) or g.ne(a, b)
+  /// True for a number. The next calls are about it.
   bool is_scalar() const { return is_scalar_; }
   bool is_float_scalar() const { return is_float_scalar_; }
   double scalar() const { return scalar_; }
   /// The two's complement of an integer scalar. With the sign of scalar() it represents every C++ integer exactly.
   std::uint64_t integer_bits() const { return integer_bits_; }
+  /// The value; empty for a number.
   const Expr& expr() const { return expr_; }
+  /// The user's line.
   SourceLoc loc() const { return loc_; }
 
  private:

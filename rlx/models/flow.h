@@ -53,6 +53,7 @@ class Flow {
   /// other vectors with 0. The numbers depend on `seed` and the name of the weight alone.
   static Flow trainable(Graph& g, std::uint64_t seed);
 
+  /// The graph that it builds on.
   Graph& graph() const { return *graph_; }
   /// The dtype of weights in the graph: F32, or the chosen dtype without a checkpoint.
   DType dtype() const { return dtype_; }

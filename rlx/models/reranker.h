@@ -20,6 +20,7 @@ namespace rlx {
 /// The activation of a classifier's output.
 enum class ScoreActivation : std::uint8_t { Identity, Sigmoid };
 
+/// How a reranker is compiled.
 struct RerankerOptions {
   int num_threads = 0;                          // 0: as many as the machine grants
   std::int64_t max_batch = 32;                  // pairs in one batch

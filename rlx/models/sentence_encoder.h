@@ -21,6 +21,7 @@ namespace rlx {
 
 class CompiledGraph;
 
+/// How an encoder is compiled.
 struct SentenceEncoderOptions {
   int num_threads = 0;             // 0: as many as the machine grants
   std::int64_t max_batch = 32;     // texts in one batch

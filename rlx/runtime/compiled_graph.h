@@ -50,6 +50,7 @@ struct Rows {
   std::int64_t count = 0;
 };
 
+/// What a loader may hold.
 enum class LoadMode : std::uint8_t {
   Strict,  // the loader holds every param and no other tensor
   Subset,  // extra tensors of the loader are ignored
@@ -98,8 +99,11 @@ class CompiledGraph {
   ~CompiledGraph();
 
   // -- properties
+  /// The device that runs the program.
   Device device() const;
+  /// The target it was compiled for: "cpu (avx512, 2 threads)".
   std::string target_name() const;
+  /// Names and shapes, in the order of their declaration.
   const std::vector<IoInfo>& inputs() const;
   const std::vector<IoInfo>& params() const;
   const std::vector<IoInfo>& outputs() const;
@@ -169,6 +173,7 @@ class CompiledGraph {
   /// of this thread, or the next run_slots, run_raw, commit_no_wait or profile of any thread; in programs whose runs
   /// take turns until the next run.
   std::span<const Slot> run_slots(std::span<const TensorView> inputs);
+  /// The start of the memory of slots.
   const std::byte* arena_ptr() const;
   /// The same with named inputs: a view of each output with its dims, valid as long.
   std::vector<TensorView> run_raw(std::initializer_list<NamedInput> inputs = {});
@@ -182,6 +187,7 @@ class CompiledGraph {
   void commit_no_wait(std::initializer_list<NamedInput> inputs = {});
   void commit_no_wait(const std::vector<NamedInput>& inputs);
   void commit_no_wait(const NamedTensors& inputs);
+  /// Waits for the committed runs; see commit_no_wait.
   std::span<const Slot> sync_pending();
   /// A sticky hint for padded batches. Only the first `actual` rows of inputs with `upper` rows are computed, by the
   /// program at `actual` rows. Outputs then hold those rows; outputs with room for `upper` rows in run_into are filled
@@ -199,6 +205,7 @@ class CompiledGraph {
   /// A copy of a state's value after the last run. A failed run leaves the states that it may have written invalid
   /// until they are written or reset; reading them is an error. write_state takes a host tensor of the state's dtype.
   Tensor read_state(std::string_view name) const;
+  /// Sets a state.
   void write_state(std::string_view name, const Tensor& value);
   /// The same for some rows of a state. Other rows are unchanged. Acts after the runs submitted so far.
   Tensor read_state(std::string_view name, Rows rows) const;

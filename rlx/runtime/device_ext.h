@@ -53,7 +53,8 @@ std::optional<std::pair<std::size_t, OpKind>> first_unsupported_op_with_options(
 inline std::optional<std::pair<std::size_t, OpKind>> first_unsupported_op(Device d, const Graph& g) {
   return first_unsupported_op_with_options(d, g, {});
 }
-/// True when run_slots returns memory of the program itself.
+/// True when programs of the device have run_slots: wherever the device can be used, since the runtime keeps results in
+/// host memory of the program.
 bool supports_run_slots(Device d);
 /// The value on that device: the value itself if it is already there, else a copy that is complete before the device
 /// uses it.

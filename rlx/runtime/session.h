@@ -44,6 +44,7 @@ class Session {
   /// trace in the options of a compile takes precedence.
   Session& with_trace(std::shared_ptr<Trace> trace);
 
+  /// The device that it compiles for.
   Device device() const { return target()->device(); }
   /// The device that executes the runs, for callers that allocate memory or create streams.
   const std::shared_ptr<OpenDevice>& open_device() const;
@@ -51,17 +52,20 @@ class Session {
   Precision precision() const;
   /// The type of each category of ops, as set by with_precision or with_policy.
   const PrecisionPolicy& policy() const { return policy_; }
+  /// What the compiler knows of the device.
   std::shared_ptr<const Target> target() const;
 
   /// Compiles a graph (HIR blocks allowed). A graph with symbolic dimensions is compiled per shape when it runs. The
   /// graph is consumed: its Exprs are invalid afterwards.
   CompiledGraph compile(Graph g) const { return compile_with(std::move(g), {}); }
+  /// The same as compile.
   CompiledGraph compile_graph(Graph g) const { return compile(std::move(g)); }
   /// The same with options. A precision policy in the options takes precedence over the session's, even f32.
   CompiledGraph compile_with(Graph g, CompileOptions options) const;
   /// The same for a program at any stage. A planned program (Lir) must be static and planned for this session's target.
   /// It runs unchanged, whatever the options say of earlier stages.
   CompiledGraph compile_module(GraphModule m, CompileOptions options = {}) const;
+  /// The same for a module of HIR blocks.
   CompiledGraph compile_hir(HirModule m, CompileOptions options = {}) const;
   /// compile and compile_with, with the error as a value.
   Result<CompiledGraph> try_compile(Graph g) const { return try_compile_with(std::move(g), {}); }

@@ -37,6 +37,7 @@ class Dim {
   /// The dimension named `name` ([A-Za-z_][A-Za-z0-9_]*). Users call `graph.symbol(name)`, which also records bounds.
   static Dim symbol(std::string_view name);
 
+  /// True for an integer, or for that integer.
   bool is_static() const { return expr_ == nullptr; }
   bool is_static(std::int64_t v) const { return expr_ == nullptr && value_ == v; }
   /// The integer. Throws Unsupported naming the expression when it is symbolic.
@@ -56,6 +57,8 @@ class Dim {
   friend bool operator==(const Dim& a, const Dim& b) {
     return !a.expr_ && !b.expr_ ? a.value_ == b.value_ : same_expression(a, b);
   }
+  /// Arithmetic on dimensions; the result is canonical. InvalidArgument on overflow and for a divisor
+  /// that is not positive.
   friend Dim operator+(const Dim& a, const Dim& b);
   friend Dim operator-(const Dim& a, const Dim& b);
   friend Dim operator*(const Dim& a, const Dim& b);

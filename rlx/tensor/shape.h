@@ -18,26 +18,35 @@ class Shape {
   /// Throws DTypeMismatch for a value that is not a dtype.
   Shape(Dims dims, DType dtype) : dims_(std::move(dims)), dtype_(checked_dtype(dtype)) {}
 
+  /// The number of dimensions.
   int rank() const { return static_cast<int>(dims_.size()); }
+  /// All dimensions, outermost first.
   const Dims& dims() const { return dims_; }
   /// The dimension at `axis`; negative axes count from the end. Throws InvalidArgument out of range.
   const Dim& dim(int axis) const;
+  /// The element type.
   DType dtype() const { return dtype_; }
 
+  /// True when no dimension is symbolic.
   bool is_static() const;
   /// The number of elements. Throws Unsupported when a dimension is symbolic, InvalidArgument on overflow or negative
   /// sizes.
   std::int64_t num_elements() const;
   /// The same as a dimension expression, for symbolic shapes.
   Dim num_elements_dim() const;
+  /// The bytes of a dense tensor of this shape. Errors as num_elements.
   std::size_t size_bytes() const { return rlx::size_bytes(dtype_, num_elements()); }
   /// The dimensions as integers; throws Unsupported naming the symbolic one.
   std::vector<std::int64_t> static_dims() const;
 
+  /// This shape with another dimension, or another dtype.
   Shape with_dim(int axis, Dim d) const;
   Shape with_dtype(DType t) const { return Shape(dims_, t); }
+  /// The shape with symbols replaced by the integers of `binding`.
   Shape bind(const SymbolBinding& binding) const;
+  /// The symbols in the dimensions, sorted and unique.
   std::vector<std::string> symbols() const;
+  /// "[4, seq, 384] f32".
   std::string text() const;
 
   friend bool operator==(const Shape& a, const Shape& b) { return a.dtype_ == b.dtype_ && a.dims_ == b.dims_; }

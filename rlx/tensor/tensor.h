@@ -151,13 +151,16 @@ class Tensor {
   /// a buffer that is too small.
   static Tensor on_device(std::shared_ptr<Buffer> buffer, const Shape& shape);
 
+  /// Dims and dtype; each is also available alone.
   const Shape& shape() const { return shape_; }
   DType dtype() const { return shape_.dtype(); }
   int rank() const { return shape_.rank(); }
   std::int64_t num_elements() const { return num_elements_; }
   std::int64_t dim(int axis) const { return shape_.dim(axis).value(); }
   std::vector<std::int64_t> dims() const { return shape_.static_dims(); }
+  /// The bytes of all elements.
   std::size_t size_bytes() const { return rlx::size_bytes(dtype(), num_elements_); }
+  /// True without bytes: default-constructed or moved-from.
   bool empty() const { return data_ == nullptr && !buffer_; }
   /// The device of the bytes; "cpu" for host memory.
   DeviceId device() const { return buffer_ ? buffer_->device() : DeviceId(); }
@@ -168,6 +171,7 @@ class Tensor {
   Tensor to_host() const;
   /// False for borrowed bytes without an owner: the creator of the tensor keeps them alive.
   bool owned() const { return owner_ != nullptr; }
+  /// The bytes on the host, row-major.
   const std::byte* data() const {
     if (buffer_) throw_on_device();
     return data_;
@@ -181,6 +185,7 @@ class Tensor {
     require_dtype(DTypeOf<T>::value);
     return {reinterpret_cast<const T*>(data()), static_cast<std::size_t>(num_elements_)};
   }
+  /// The same for writing; see mutable_data.
   template <class T>
   std::span<T> mutable_values() {
     require_dtype(DTypeOf<T>::value);
@@ -209,6 +214,7 @@ class Tensor {
   /// InvalidArgument for an empty tensor.
   Tensor cast(DType to) const;
 
+  /// A view of the bytes, which the tensor keeps alive. Its dims are empty.
   TensorView view() const { return {data_, dtype(), {}, size_bytes(), buffer_.get()}; }
   /// Equal shape and bit-identical bytes.
   bool identical(const Tensor& other) const;

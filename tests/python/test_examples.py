@@ -57,7 +57,7 @@ def test_the_examples_are_typed():
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("script", ["python_stubs.py", "python_reference.py"])
+@pytest.mark.parametrize("script", ["python_stubs.py", "python_reference.py", "cpp_reference.py"])
 def test_what_is_written_from_the_package_is_up_to_date(script):
     done = run(ROOT / "scripts" / script, "--check", cwd=ROOT)
     assert done.returncode == 0, done.stdout + done.stderr

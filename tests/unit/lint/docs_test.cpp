@@ -62,6 +62,19 @@ TEST_CASE("docs: what an example prints is what its page shows") {
   }
 }
 
+TEST_CASE("docs: the text blocks of the C++ tutorial are what its program prints") {
+  const std::string page = content(rlx::test::source_path("docs/cpp.md")), open = "```text\n";
+  std::string shown;
+  for (std::size_t at = 0; (at = page.find(open, at)) != std::string::npos;) {
+    at += open.size();
+    const std::size_t end = page.find("```", at);
+    REQUIRE(end != std::string::npos);
+    shown += page.substr(at, end - at);
+    at = end;
+  }
+  CHECK(shown == content(rlx::test::source_path("examples/20_cpp_tutorial.expected.txt")));
+}
+
 TEST_CASE("docs: links to files of the repository lead somewhere") {
   std::vector<fs::path> pages = files_of(".", ".md");
   for (const char* folder : {"docs", "rlx"})
