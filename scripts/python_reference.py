@@ -220,7 +220,9 @@ def core(rlx, stubs, missing):
                 title_text = f"class {name}" if name in MADE else f"{name}{init or ''}"
             else:
                 title_text = name + signature(value, name, stubs.get("", {}))
-            out.append(f"\n#### `rlx.{title_text}`\n\n{paragraphs(doc)}\n".replace("`rlx.class ", "class `rlx."))
+            package = "rlx." if hasattr(rlx, name) else ""  # what only functions make is no name of the package
+            heading = f"`rlx.{title_text}`".replace("`rlx.class ", f"class `{package}")
+            out.append(f"\n#### {heading}\n\n{paragraphs(doc)}\n")
             if is_class:
                 out.append(members(name, value, stubs, missing))
     out.append("\n### Exceptions\n\n| exception | is also | when |\n|---|---|---|\n")
