@@ -307,6 +307,9 @@ nb::object add_node(std::string name, nb::sequence operands, nb::dict attrs, nb:
       set_attr(*op, name, attr, value, rank);
     }
   }
+  // As in C++: each head has a kv head of its own unless the call says otherwise.
+  if (attrs.contains("num_heads") && !attrs.contains("kv_heads") && has_attr(def, "kv_heads"))
+    set_attr(*op, name, "kv_heads", attrs["num_heads"], rank);
   const OpBox box(def.kind, op->op);
   Expr made;
   if (!by_name.empty() || def.inputs.masked) {

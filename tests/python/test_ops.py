@@ -140,3 +140,10 @@ def test_storage_dtypes_through_casts(storage, device):
         lambda v: rlx.ops.cast(rlx.ops.reverse(rlx.ops.cast(v, to=storage), axes=[0]), to="float32"), device=device
     )
     assert np.array_equal(np.asarray(moved(x)), want[::-1])
+
+
+def test_attention_has_a_kv_head_for_each_head_unless_told():
+    x = np.random.default_rng(1).normal(size=(1, 3, 8)).astype(np.float32)
+    stated = rlx.ops.attention(x, x, x, num_heads=2, kv_heads=2, head_dim=4)
+    left_out = rlx.ops.attention(x, x, x, num_heads=2, head_dim=4)
+    np.testing.assert_array_equal(np.asarray(stated[0]), np.asarray(left_out[0]))
