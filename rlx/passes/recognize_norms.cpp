@@ -233,7 +233,7 @@ class Recognizer {
                                                       channels ? "all axes but " : "axis ", axis, ": ", why));
     r_.replace(result, y);
     // What else reads the mean and the variance, as running statistics do, reads those of the norm.
-    if (channels && (!gamma || is_given(*gamma)) && (!beta || is_given(*beta))) {
+    if (channels && (!gamma || is_leaf_in_any_shape(*gamma)) && (!beta || is_leaf_in_any_shape(*beta))) {
       statistic(centred->inputs[1], y.result(1));
       statistic(q.squares, y.result(2));
     }
@@ -241,7 +241,7 @@ class Recognizer {
   }
 
   // True for a leaf in any shape: it does not depend on the norm.
-  bool is_given(Value v) const {
+  bool is_leaf_in_any_shape(Value v) const {
     while (g_.node(v.node).kind() == OpKind::Reshape || g_.node(v.node).kind() == OpKind::Expand)
       v = g_.node(v.node).inputs[0];
     return op_def(g_.node(v.node).op).is_leaf();
