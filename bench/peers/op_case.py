@@ -47,6 +47,7 @@ class Case:
     goal: float = GOAL  # the largest passing ratio to the faster peer
     tolerance: float = 1e-3  # of the values of results; None: they are not compared
     jax: str = None  # the expression for JAX if it differs from that of rlx
+    held: str = ""  # the operands, by letter, that the function holds as a network holds its weights
     distribution: str = None  # of random numbers, which differ by engine: "bits", "uniform" or "normal"
 
     @property

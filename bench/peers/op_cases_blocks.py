@@ -89,6 +89,20 @@ def windows():
                 goal=1.0,
                 tolerance=1e-2,
             )
+            yield Case(
+                "fused_conv",
+                f"{name}, batch norm of inference, relu",
+                [*args, *(Arg((w[3],), fill=fill) for fill in ("normal", "positive", "normal", "normal"))],
+                f"np.maximum(({expr} - c) * (lax.rsqrt(d + 1e-5) * e) + f, 0)",
+                f"F.relu(F.batch_norm(F.conv2d(a.permute(0, 3, 1, 2), w0(b), {options}), "
+                "c, d, e, f)).permute(0, 2, 3, 1)",
+                out * out * w[3] * 4,
+                flops=2 * out * out * math.prod(w),
+                peak="f4",
+                goal=1.0,
+                tolerance=1e-2,
+                held="bcdef",
+            )
     for dtype in ("f8", "bf16", "f2"):
         args = [Arg((1, 28, 28, 128), dtype), Arg((3, 3, 128, 128), dtype)]
         yield Case(

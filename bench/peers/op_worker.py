@@ -23,6 +23,7 @@ import distribution  # noqa: E402
 import op_cases  # noqa: E402
 
 CASES = op_cases.cases()
+LETTERS = "abcdefgh"  # the names of operands in expressions
 NAMES = {
     "f8": "float64",
     "f4": "float32",
@@ -73,6 +74,13 @@ def drawn(arg, seed):
     return x.astype(dtype)
 
 
+def divided(case, args):
+    """The operands that each call is given, and those that the function holds, by letter."""
+    named = dict(zip(LETTERS, args))
+    held = {letter: x for letter, x in named.items() if letter in case.held}
+    return {letter: x for letter, x in named.items() if letter not in held}, held
+
+
 class Rlx:
     def __init__(self):
         import rlx
@@ -94,8 +102,10 @@ class Rlx:
 
     def function(self, case, args):
         code = compile(case.expr, case.id, "eval")
-        names = "abcd"[: len(args)]
-        f = self.rlx.jit(lambda *v: eval(code, dict(self.space, **dict(zip(names, v)))))
+        given, held = divided(case, args)
+        space = dict(self.space, **held)
+        f = self.rlx.jit(lambda *v: eval(code, dict(space, **dict(zip(given, v)))))
+        args = list(given.values())
         program = f.lower(*args).compile()
         return lambda: program(*args)
 
@@ -139,8 +149,10 @@ class Jax:
 
     def function(self, case, args):
         code = compile(case.jax or case.expr, case.id, "eval")
-        names = "abcd"[: len(args)]
-        f = self.jax.jit(lambda *v: eval(code, dict(self.space, **dict(zip(names, v)))))
+        given, held = divided(case, args)
+        space = dict(self.space, **held)
+        f = self.jax.jit(lambda *v: eval(code, dict(space, **dict(zip(given, v)))))
+        args = list(given.values())
         program = f.lower(*args).compile()
         return lambda: program(*args).block_until_ready()
 
@@ -180,7 +192,7 @@ class Torch:
         if case.torch is None:
             raise NotImplementedError("PyTorch has no such function")
         code = compile(case.torch, case.id, "eval")
-        space = dict(self.space, **dict(zip("abcd", args)))
+        space = dict(self.space, **dict(zip(LETTERS, args)))
         return lambda: eval(code, space)
 
     def numbers(self, y):
