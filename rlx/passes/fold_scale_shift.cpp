@@ -165,12 +165,16 @@ class ScaleFolder {
     std::vector<Value> in{r_.expr(root.inputs[0]), r_.expr(root.inputs[1])};
     in[c.operand] = w;
     Expr y = stage.add(root.op, std::move(in));
-    if (made->second.second) y = y + along(*made->second.second, y.rank(), c.root_axis);
+    const std::optional<Expr>& shift = made->second.second;
+    // Epilogues take vectors of a convolution's features and of a matmul's columns. Another shift joins what follows.
+    const bool first = root.kind() == OpKind::Conv || c.root_axis + 1 == y.rank() || c.tip_axis < 0;
+    if (shift && first) y = y + along(*shift, y.rank(), c.root_axis);
     for (NodeId id : c.layout) {
       const Node& n = g_.node(id);
       const auto* t = n.op.get_if<ops::Transpose>();
       y = t ? stage.transpose(y, t->perm) : stage.reshape(y, n.shape().dims());
     }
+    if (shift && !first) y = y + along(*shift, y.rank(), c.tip_axis);
     if (const char* why = context_.refuses(r_, y, c.tip))
       return FoldRefusal{MissReason::NotClaimed,
                          concat_text("the target does not claim ", node_text(stage, y.value().node), ": ", why),

@@ -201,7 +201,10 @@ class ScaleFinder {
       tip = Value(use.user);
       scaled = scaled || (s->scales() && !s->constant);
       // Constant numbers at the end stay: epilogues take them as they are.
-      if (scaled && !s->constant) kept = c.steps.size(), kept_layout = layout.size(), c.tip = tip;
+      if (scaled && !s->constant) {
+        kept = c.steps.size(), kept_layout = layout.size(), c.tip = tip;
+        c.tip_axis = c.root_axis < 0 ? -1 : places[static_cast<std::size_t>(c.root_axis)];
+      }
     }
     if (!scaled || c.root_axis < 0) return;
     c.steps.resize(kept);

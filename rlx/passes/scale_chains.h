@@ -40,6 +40,7 @@ struct ScaleChain {
   std::vector<NodeId> layout;    // reshapes and transposes among them, in order
   int root_axis = -1;            // the channels in the result of the root
   std::size_t operand = 1;       // the root's operand that is scaled
+  int tip_axis = -1;             // the channels in the tip; -1: not one axis
   Value weight;                  // that operand without an expand
   int weight_axis = -1;          // its channels
 };
