@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,6 +10,8 @@
 #include "rlx/tensor/tensor.h"
 
 namespace rlx {
+
+class Tokenizer;
 
 /// A part of a text and the line it starts in, counted from 1.
 struct Passage {
@@ -20,6 +23,25 @@ struct Passage {
 std::vector<Passage> split_into_lines(std::string_view text);
 /// Groups of such lines between blank lines, joined with single spaces.
 std::vector<Passage> split_into_paragraphs(std::string_view text);
+
+/// The sizes of chunks, in tokens without special ones.
+struct ChunkOptions {
+  std::int64_t max_tokens = 256;
+  std::int64_t overlap = 32;  // tokens that a chunk shares with the one before, at most half of a chunk
+
+  friend bool operator==(const ChunkOptions&, const ChunkOptions&) = default;
+};
+
+/// Consecutive parts of a text of at most `max_tokens` tokens, each beginning with up to `overlap` tokens of the one
+/// before. Chunks consist of whole lines, or of parts of lines with more than `overlap` tokens, and end after a
+/// paragraph where one ends in their last quarter. Parts without tokens are left out. Errors: InvalidArgument for sizes
+/// out of range; those of Tokenizer::encode.
+std::vector<Passage> split_into_chunks(std::string_view text, const Tokenizer& tokenizer,
+                                       const ChunkOptions& options = {});
+/// The passages, with those of more than `max_tokens` tokens in chunks, and without those that have no tokens. Errors:
+/// those of split_into_chunks.
+std::vector<Passage> split_long_passages(std::vector<Passage> passages, const Tokenizer& tokenizer,
+                                         const ChunkOptions& options = {});
 
 /// The index of a passage and its cosine with the query, or another score.
 struct Match {

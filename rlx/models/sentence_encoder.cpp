@@ -6,11 +6,18 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
+#include <mutex>
 #include <optional>
 #include <set>
 
+#include "rlx/base/forks.h"
+#include "rlx/base/sigbus_guard.h"
 #include "rlx/base/utf8.h"
+#include "rlx/formats/json.h"
+#include "rlx/formats/mapped_file.h"
 #include "rlx/formats/safetensors.h"
+#include "rlx/ir/serial/fingerprint.h"
 #include "rlx/models/encoder/encoder_runner.h"
 #include "rlx/runtime/session.h"
 #include "rlx/tensor/out_of_memory.h"
@@ -129,6 +136,78 @@ double cosine_similarity(std::span<const float> a, std::span<const float> b) {
   return aa == 0 || bb == 0 ? 0 : dot / std::sqrt(aa * bb);
 }
 
+namespace {
+
+// Heads whose models are trained for another task than vectors of texts.
+struct OtherTask {
+  std::string_view architecture, what, hint;
+};
+constexpr OtherTask kOtherTasks[] = {
+    {"ForSequenceClassification", "a cross-encoder or a classifier",
+     "a cross-encoder scores a query and a passage together: use Reranker or `rlx rerank`"},
+    {"ForCausalLM", "a language model or a reranker",
+     "`rlx generate` continues texts, and `rlx rerank` ranks passages by models that were trained for it"},
+    {"ForTokenClassification", "a tagger of tokens", {}},
+    {"ForQuestionAnswering", "a model that marks answers", {}},
+    {"ForMultipleChoice", "a model that chooses answers", {}},
+};
+
+// Its vectors of texts would look like those of an embedding model. Where modules.json pools the tokens, the model is
+// one, whatever class its weights were saved as.
+void check_task(const std::string& folder) {
+  if (has_file(join_path(folder, "modules.json"))) return;
+  const JsonDocument config = read_model_config(folder);
+  const std::optional<JsonValue> names = config.root_object().find("architectures");
+  if (!names || names->is_null()) return;
+  for (const JsonValue& name : names->elements("architectures"))
+    for (const OtherTask& task : kOtherTasks) {
+      const std::string_view architecture = name.as_string("architectures");
+      if (architecture.ends_with(task.architecture))
+        throw Error(ErrorCode::Unsupported,
+                    concat_text("\"", folder, "\" is no embedding model: \"", architecture, "\" is ", task.what,
+                                ", and there is no modules.json that pools its tokens"),
+                    std::string(task.hint));
+    }
+}
+
+// The files of a model folder that decide its vectors, besides the weights.
+std::string setting_files(const std::string& folder) {
+  std::vector<std::string> paths = {"config.json",    "config_sentence_transformers.json",
+                                    "modules.json",   "sentence_bert_config.json",
+                                    "tokenizer.json", "tokenizer_config.json",
+                                    "vocab.txt"};
+  std::error_code ignored;  // without the folder there are no files
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored))
+    if (entry.is_directory(ignored)) paths.push_back(join_path(entry.path().filename().string(), "config.json"));
+  std::sort(paths.begin(), paths.end());
+  std::string out;
+  for (const std::string& path : paths) {
+    if (!is_file(join_path(folder, path))) continue;
+    const std::string content = read_file(join_path(folder, path));
+    out += concat_text(path, " ", fingerprint_bytes(content.data(), content.size()), "\n");
+  }
+  return out;
+}
+
+// Names, shapes, and the first and last bytes of weights.
+std::string weight_samples(const WeightLoader& loader) {
+  constexpr std::size_t kSampled = 512;
+  std::string out;
+  const GuardedReads reads;
+  for (const std::string& name : loader.names()) {
+    const std::optional<TensorView> view = loader.find(name);
+    if (!view || view->size_bytes == 0) continue;
+    const auto* bytes = static_cast<const std::byte*>(view->data);
+    const std::size_t n = std::min(kSampled, view->size_bytes);
+    out += concat_text(name, " ", dtype_name(view->dtype), " ", dims_text(view->dims), " ", fingerprint_bytes(bytes, n),
+                       fingerprint_bytes(bytes + (view->size_bytes - n), n), "\n");
+    reads.check(bytes);
+  }
+  return out;
+}
+
+}  // namespace
+
 struct SentenceEncoder::Impl {
   SentenceModelConfig config;
   SentenceEncoderOptions options;
@@ -136,11 +215,16 @@ struct SentenceEncoder::Impl {
   std::int64_t max_sequence = 0;
   std::int64_t num_special = 0;  // special tokens of every text
   std::int64_t width = 0;        // elements of a vector
+  std::string source;            // the folder, as it was given
   std::string weights;           // path
+  std::shared_ptr<const WeightLoader> loader;
   std::optional<EncoderRunner> runner;
+  ObjectMutex fingerprint_turn{"an encoder"};
+  std::string fingerprint;  // empty before it is asked for
 
   Impl(const std::string& folder, SentenceEncoderOptions o)
-      : config(read_sentence_config(folder)), options(o), tokenizer(load_tokenizer(folder)) {
+      : config(read_sentence_config(folder)), options(o), tokenizer(load_tokenizer(folder)), source(folder) {
+    check_task(folder);
     if (options.max_batch < 1)
       throw Error(ErrorCode::InvalidArgument, concat_text("max_batch must be at least 1, got ", options.max_batch));
     if (options.num_threads < 0)
@@ -187,6 +271,7 @@ struct SentenceEncoder::Impl {
     settings.compile = [bert = config.bert, graph_options](const Session& session, CompileOptions o) {
       return session.compile_with(build_sentence_encoder(bert, graph_options), std::move(o));
     };
+    loader = checkpoint;
     settings.load = [checkpoint, path = weights](CompiledGraph& to) { load_checkpoint(to, checkpoint, path); };
   }
 
@@ -194,7 +279,7 @@ struct SentenceEncoder::Impl {
     EncoderGraphOptions graph_options = encoder_graph_options(config);
     graph_options.dimensions = options.dimensions;
     const ModelWeights opened = open_encoder_weights(folder, config.encoder, graph_options);
-    weights = opened.source;
+    weights = opened.source, loader = opened.loader;
     settings.compile = [encoder = config.encoder, graph_options, opened](const Session& session, CompileOptions o) {
       return session.compile_with(build_encoder(encoder, opened, graph_options), std::move(o));
     };
@@ -235,6 +320,30 @@ bool SentenceEncoder::has_tokens(const std::string& text) const {
   impl().encode(text, {}, &num_tokens);
   return num_tokens > impl().num_special;
 }
+std::int64_t SentenceEncoder::max_text_tokens(const std::string& prompt) const try {
+  const Impl& self = impl();
+  std::int64_t used = self.num_special;
+  if (!prompt.empty()) self.encode(prompt, {}, &used);
+  if (used >= self.max_sequence)
+    throw Error(ErrorCode::InvalidArgument,
+                concat_text("the prompt has ", used, " tokens of ", self.max_sequence, ", and leaves none for a text"));
+  return self.max_sequence - used;
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("SentenceEncoder::max_text_tokens");
+}
+const std::string& SentenceEncoder::fingerprint() const try {
+  Impl& self = impl();
+  const std::lock_guard lock(self.fingerprint_turn);
+  if (self.fingerprint.empty()) {
+    const std::string all =
+        concat_text(setting_files(self.source), weight_samples(*self.loader), "dimensions ", self.width, "\n");
+    self.fingerprint = fingerprint_bytes(all.data(), all.size()).text();
+  }
+  return self.fingerprint;
+} catch (const std::bad_alloc&) {
+  throw_out_of_memory("SentenceEncoder::fingerprint");
+}
+const std::string& SentenceEncoder::folder() const { return impl().source; }
 std::int64_t SentenceEncoder::hidden_size() const { return impl().width; }
 std::size_t SentenceEncoder::weight_bytes() const { return impl().runner->weight_bytes(); }
 std::int64_t SentenceEncoder::max_sequence() const { return impl().max_sequence; }

@@ -37,7 +37,8 @@ class SentenceEncoder {
  public:
   /// Loads `folder` (config.json, tokeniser, *.safetensors) and compiles the encoder. Errors: those of the readers;
   /// BadFile naming a weight that is missing, has another shape or belongs to a layer that the configuration lacks;
-  /// InvalidArgument for options out of range.
+  /// Unsupported for a model with a head of another task, such as a cross-encoder, unless its modules.json pools the
+  /// tokens; InvalidArgument for options out of range.
   explicit SentenceEncoder(const std::string& folder, SentenceEncoderOptions options = {});
   ~SentenceEncoder();
   SentenceEncoder(SentenceEncoder&&) noexcept;
@@ -70,6 +71,14 @@ class SentenceEncoder {
   std::int64_t hidden_size() const;
   /// Maximum tokens per text, including special ones.
   std::int64_t max_sequence() const;
+  /// Maximum tokens of a text after `prompt`, without special ones. Errors: InvalidArgument for a prompt that leaves
+  /// none.
+  std::int64_t max_text_tokens(const std::string& prompt) const;
+  /// Whether vectors of two encoders can be compared, in 32 hexadecimal digits: of the folder's settings and
+  /// tokeniser, the names, shapes and dtypes of the weights, the first and last bytes of each, and `dimensions`.
+  const std::string& fingerprint() const;
+  /// The folder of the model, as it was given.
+  const std::string& folder() const;
   /// Bytes of weights in memory: `CompiledGraph::prepared_bytes`.
   std::size_t weight_bytes() const;
   const SentenceModelConfig& config() const;

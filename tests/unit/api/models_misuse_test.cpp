@@ -15,6 +15,8 @@
 #include "rlx/models/passages.h"
 #include "rlx/models/reranker.h"
 #include "rlx/models/sentence_encoder.h"
+#include "rlx/models/text_files.h"
+#include "rlx/models/text_index.h"
 #include "rlx/runtime/session.h"
 #include "rlx/tensor/block_search.h"
 #include "rlx/text/chat_template.h"
@@ -495,6 +497,8 @@ TEST_CASE("misuse: sentence encoders") {
   REFUSED("text 2 is empty", e.embed(texts));
   REFUSED("UTF-8", e.embed(std::string("\xff")));
   REFUSED("UTF-8", e.has_tokens("\xff"));
+  REFUSED("leaves none for a text", e.max_text_tokens("a b c a b c"));
+  CHECK(e.max_text_tokens("") == 4);
   REFUSED("no prompt called", e.prompt("query"));
   CHECK(e.query_prompt().empty());
   CHECK(e.passage_prompt().empty());
@@ -510,6 +514,9 @@ TEST_CASE("misuse: sentence encoders") {
   REFUSED(moved, e.passage_prompt());
   REFUSED(moved, e.hidden_size());
   REFUSED(moved, e.max_sequence());
+  REFUSED(moved, e.max_text_tokens(""));
+  REFUSED(moved, e.fingerprint());
+  REFUSED(moved, e.folder());
   REFUSED(moved, e.weight_bytes());
   REFUSED(moved, e.config());
   REFUSED(moved, e.tokenizer());
@@ -532,6 +539,14 @@ TEST_CASE("misuse: passages") {
   CHECK(split_into_lines("").empty());
   CHECK(split_into_lines(std::string_view("\0\n\xff", 3)).size() == 2);
   CHECK(split_into_paragraphs("\n\n").empty());
+  const test::TinyModel model;
+  const auto tokenizer = load_tokenizer(model.path());
+  REFUSED("cannot overlap", split_into_chunks("a", *tokenizer, {.max_tokens = 0}));
+  REFUSED("cannot overlap", split_into_chunks("a", *tokenizer, {.max_tokens = 4, .overlap = 3}));
+  REFUSED("cannot overlap", split_into_chunks("a", *tokenizer, {.max_tokens = kHigh, .overlap = -1}));
+  REFUSED("UTF-8", split_into_chunks("\xff", *tokenizer));
+  REFUSED("cannot overlap", split_long_passages({{"a b c", 1}}, *tokenizer, {.max_tokens = 2, .overlap = 2}));
+  CHECK(split_long_passages({{"", 1}, {"a", 0}}, *tokenizer).size() == 1);
   const Tensor query = Tensor::zeros(Shape({3}, DType::F32)), rows = Tensor::zeros(Shape({2, 3}, DType::F32));
   REFUSED("does not match", best_matches(query, query, 1));
   REFUSED("does not match", best_matches(Tensor(), rows, 1));
@@ -544,6 +559,56 @@ TEST_CASE("misuse: passages") {
   CHECK(matches[0].index == 1);
   keep_best(matches, 0);
   CHECK(matches.empty());
+}
+
+TEST_CASE("misuse: text indexes") {
+  const test::TinyModel model;
+  const std::string text = model.write("texts/a.txt", "a b\n"), index = model.file("a.rlxi");
+  SentenceEncoder e(model.path());
+  const std::vector<std::string> none, texts{text}, nowhere{kNowhere};
+  REFUSED(kNowhere, find_text_files(nowhere, {}));
+  REFUSED("malformed", find_text_files(texts, {.globs = {""}}));
+  REFUSED("check the path", find_text_files(std::vector<std::string>{""}, {}));
+  CHECK(find_text_files(none, {}).empty());
+  REFUSED(kNowhere, read_text_file(kNowhere));
+  REFUSED("p: a binary file", check_searchable_text(std::string_view("\0", 1), "p"));
+  REFUSED(kNowhere, looks_binary(kNowhere));
+  REFUSED("PassageKind", passage_kind_name(static_cast<PassageKind>(9)));
+  REFUSED("PassageKind", split_text("a", static_cast<PassageKind>(9), e.tokenizer(), {}));
+  REFUSED("at least one file or folder", update_text_index(index, none, e));
+  REFUSED(kNowhere, update_text_index(index, nowhere, e));
+  REFUSED("cannot have vectors of type f32", update_text_index(index, texts, e, {.vectors = DType::F32}));
+  REFUSED("", update_text_index(index, texts, e, {.vectors = test::kNoDType}));
+  REFUSED("cannot overlap", update_text_index(index, texts, e, {.chunks = {.max_tokens = 2, .overlap = 2}}));
+  REFUSED("PassageKind", update_text_index(index, texts, e, {.passages = static_cast<PassageKind>(9)}));
+  REFUSED("is not valid UTF-8", update_text_index(index, std::vector<std::string>{"\xff"}, e));
+  REFUSED("is not an index of texts", update_text_index(text, texts, e));
+  REFUSED("no/such", update_text_index(model.file("no/such/x"), texts, e));
+  REFUSED(kNowhere, TextIndex::open(kNowhere));
+  REFUSED("is not an index of texts", TextIndex::open(text));
+  CHECK(update_text_index(index, texts, e).embedded == 1);
+  TextIndex i = TextIndex::open(index);
+  REFUSED("the query is empty", i.search(e, "", 1));
+  REFUSED("UTF-8", i.search(e, "\xff", 1));
+  CHECK(i.search(e, "a", ~std::size_t{0}).size() == 1);
+  CHECK_FALSE(i.is_current(""));
+  SentenceEncoder short_one(model.path(), {.dimensions = 2});
+  REFUSED("those of another model", i.search(short_one, "a", 1));
+  TextIndex taken = std::move(i);
+  const std::string moved = "a TextIndex was used after it was moved from";
+  // NOLINTBEGIN(bugprone-use-after-move)
+  REFUSED(moved, i.search(e, "a", 1));
+  REFUSED(moved, i.num_files());
+  REFUSED(moved, i.num_passages());
+  REFUSED(moved, i.size_bytes());
+  REFUSED(moved, i.paths());
+  REFUSED(moved, i.options());
+  REFUSED(moved, i.model());
+  REFUSED(moved, i.dimensions());
+  REFUSED(moved, i.is_current(text));
+  i = std::move(taken);  // operator=
+  // NOLINTEND(bugprone-use-after-move)
+  CHECK(i.num_passages() == 1);
 }
 
 TEST_CASE("misuse: chat templates") {
