@@ -16,6 +16,7 @@ void register_chat(CommandLine& line);
 void register_devices(CommandLine& line);
 void register_embed(CommandLine& line);
 void register_generate(CommandLine& line);
+void register_index(CommandLine& line);
 void register_inspect(CommandLine& line);
 void register_ops(CommandLine& line);
 void register_opt(CommandLine& line);

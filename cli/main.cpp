@@ -30,6 +30,7 @@ int run(int argc, char** argv) {
   CommandLine line("rlx", "rlx: a small ML compiler and runtime", &rlx::build_report, kExitStatus);
   handle_ending_signals();
   register_embed(line);
+  register_index(line);
   register_search(line);
   register_rerank(line);
   register_generate(line);

@@ -62,7 +62,7 @@ void run(const RerankArgs& args) {
   std::vector<Match> best;
   for (std::size_t i = 0; i < found.size(); ++i) best.push_back({i, scores.at(static_cast<std::int64_t>(i))});
   keep_best(best, args.top ? static_cast<std::size_t>(args.top) : best.size());
-  write_matches(args.texts, args.format, found, best);
+  write_matches(args.format, args.texts.paragraphs, shown_matches(args.texts, found, best));
   if (args.memory) report_memory(options.device.kind, reranker.weight_bytes());
   if (!cut.empty())
     std::fprintf(stderr, "note: %zu passages have more than %lld tokens with the query and were truncated\n",
