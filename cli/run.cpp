@@ -22,7 +22,7 @@ struct RunArgs {
   std::string graph, device = "cpu";
   FileBindings files;
   std::vector<std::string> outputs;
-  bool oracle = false, f64 = false, print = false, memory = false;
+  bool oracle = false, f64 = false, print = false, memory = false, nan_check = false, inf_check = false;
   int threads = 0;
   std::int64_t max_values = 1000;
 };
@@ -33,7 +33,10 @@ EvaluateResult run_on_device(const RunArgs& args, Graph g, const NamedTensors& v
   for (NodeId id : g.leaves(OpKind::Input)) inputs.emplace(g.leaf_name(id), values.at(g.leaf_name(id)));
   for (NodeId id : g.leaves(OpKind::Param)) params.push_back(g.leaf_name(id));
   const Session session = session_on(args.device).with_threads(args.threads);
-  CompiledGraph program = session.compile(std::move(g));
+  CompileOptions options;
+  if (args.nan_check) options.nan_check = NanCheck::Nan;
+  if (args.inf_check) options.nan_check = NanCheck::NanOrInf;
+  CompiledGraph program = session.compile_with(std::move(g), std::move(options));
   for (const std::string& name : params) program.set_param(name, values.at(name));
   EvaluateResult result;
   result.outputs = program.run_typed(inputs);
@@ -149,6 +152,10 @@ void register_run(CommandLine& line) {
       cmd.add_flag("--oracle", args->oracle, "Evaluate op by op with the reference rules, in double inside each op")
           .excludes(device);
   add_memory_flag(cmd, args->memory).excludes(oracle);
+  cmd.add_flag("--nan-check", args->nan_check,
+               "Fail if a result holds NaN, and name the op, element and line it is from")
+      .excludes(oracle);
+  cmd.add_flag("--inf-check", args->inf_check, "The same for NaN and infinities").excludes(oracle);
   cmd.add_flag("--f64", args->f64, "Compute in F64: every float leaf and constant is converted first");
   add_threads_option(cmd, args->threads);
   cmd.callback([args] { run(*args); });

@@ -23,6 +23,7 @@
 #include "rlx/runtime/device_ext.h"
 #include "rlx/runtime/env.h"
 #include "rlx/runtime/model_function.h"
+#include "rlx/runtime/nan_check.h"
 #include "rlx/runtime/reports.h"
 #include "rlx/runtime/session.h"
 #include "rlx/tensor/tensor.h"

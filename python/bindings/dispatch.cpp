@@ -8,6 +8,7 @@
 #include "python/bindings/traced_programs.h"
 #include "python/bindings/tracing.h"
 #include "python/bindings/trees.h"
+#include "rlx/runtime/nan_check.h"
 
 namespace rlx::python {
 namespace {
@@ -296,13 +297,23 @@ nb::object call(JitFunction& f, nb::handle args, nb::handle kwargs, nb::object* 
   return run(*entry, s, entry->out_tree);
 }
 
+// True for a function of the package that keeps its programs, such as numpy.log. Its nodes have the line of the first
+// call.
+bool is_ours(nb::handle self, const JitFunction& f) {
+  const nb::object of_user = nb::getattr(self, "of_user", nb::bool_(true));
+  return f.live.is_none() && of_user.is(nb::bool_(false));
+}
+
 PyObject* tp_call(PyObject* self, PyObject* args, PyObject* kwargs) {
+  JitFunction& f = *nb::inst_ptr<JitFunction>(nb::handle(self));
   try {
-    return call(*nb::inst_ptr<JitFunction>(nb::handle(self)), args, kwargs).release().ptr();
+    return call(f, args, kwargs).release().ptr();
+  } catch (const NotFinite&) {
+    set_error_of_exception(is_ours(self, f));
   } catch (...) {
     set_error_of_exception();
-    return nullptr;
   }
+  return nullptr;
 }
 
 int tp_traverse(PyObject* self, visitproc visit, void* arg) {

@@ -1,14 +1,17 @@
 // Exceptions in Python: one class for each error code, which also inherits from a class of Python.
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <set>
 
 #include "python/bindings/runtime.h"
+#include "rlx/runtime/nan_check.h"
 
 namespace rlx::python {
 namespace {
 
 PyObject* classes[static_cast<int>(ErrorCode::Internal) + 1];
+PyObject* not_finite_class;
 std::string package_folder;
 
 struct ClassOf {
@@ -58,15 +61,34 @@ Diagnostic in_python_words(const Error& e) {
   d.hint = as_python_writes(std::move(d.hint));
   return d;
 }
-nb::object exception_that_says(const Diagnostic& d) {
-  nb::object value = nb::handle(classes[static_cast<int>(d.code)])(nb::str(d.text().c_str()));
+nb::object exception_that_says(const Diagnostic& d, nb::handle type = {}) {
+  if (!type) type = classes[static_cast<int>(d.code)];
+  nb::object value = type(nb::str(d.text().c_str()));
   value.attr("message") = nb::str(d.message.c_str());
   value.attr("where") = nb::str(d.where.c_str());
   value.attr("hint") = nb::str(d.hint.c_str());
   return value;
 }
 
+void raise_not_finite(const NotFinite& e, SourceLoc called) {
+  Diagnostic d = in_python_words(e);
+  const NanOrigin& o = e.origin();
+  const bool elsewhere = called.line != 0;
+  if (elsewhere) d.where = concat_text("called at ", called.file, ":", called.line);
+  const nb::object value = exception_that_says(d, not_finite_class);
+  const std::string& file = o.file;
+  const int line = elsewhere ? called.line : o.line;
+  value.attr("op") = nb::str(o.op.c_str());
+  value.attr("element") = nb::tuple(nb::cast(o.element));
+  value.attr("value") = nb::float_(o.value == "nan" ? std::nan("") : o.value == "inf" ? HUGE_VAL : -HUGE_VAL);
+  value.attr("iterations") = nb::tuple(nb::cast(o.iterations));
+  value.attr("line") =
+      line == 0 ? nb::object(nb::none()) : nb::make_tuple(elsewhere ? called.file : file.c_str(), line);
+  PyErr_SetObject(not_finite_class, value.ptr());
+}
+
 void raise_error(const Error& e) {
+  if (const auto* found = dynamic_cast<const NotFinite*>(&e)) return raise_not_finite(*found, {});
   const Diagnostic d = in_python_words(e);
   if (d.code == ErrorCode::Interrupted && (PyErr_Occurred() || PyErr_CheckSignals() != 0))
     return;  // KeyboardInterrupt, or what a handler raised
@@ -97,11 +119,17 @@ Diagnostic kept_exception(nb::python_error& e, const std::string& what) {
   return {ErrorCode::InvalidArgument, std::move(message), {}, std::move(token)};
 }
 
-void set_error_of_exception() noexcept {
+void set_error_of_exception(bool ours) noexcept {
   try {
     throw;
   } catch (nb::python_error& e) {
     e.restore();
+  } catch (const NotFinite& e) {
+    try {
+      raise_not_finite(e, ours ? user_line() : SourceLoc());
+    } catch (nb::python_error& inner) {
+      inner.restore();
+    }
   } catch (const Error& e) {
     try {
       raise_error(e);
@@ -194,6 +222,14 @@ void bind_errors(nb::module_& m) {
     m.attr(c.name) = type;
     classes[static_cast<int>(c.code)] = type.release().ptr();  // for the life of the process
   }
+  const nb::object bases = nb::make_tuple(base, nb::borrow(PyExc_FloatingPointError));
+  nb::object type = nb::steal(PyErr_NewExceptionWithDoc(
+      "rlx.NotFinite",
+      "A result of a run that is checked holds NaN, or an infinity if the check asks for that. "
+      "It has `op`, `element`, `value`, `iterations` of loops, and `line` (file, number).",
+      bases.ptr(), nullptr));
+  m.attr("NotFinite") = type;
+  not_finite_class = type.release().ptr();  // for the life of the process
   nb::register_exception_translator([](const std::exception_ptr& p, void*) {
     try {
       std::rethrow_exception(p);

@@ -15,6 +15,7 @@
 #include "rlx/ir/op_def.h"
 #include "rlx/report/report.h"
 #include "rlx/runtime/env.h"
+#include "rlx/runtime/nan_check.h"
 
 namespace rlx::python {
 
@@ -101,6 +102,14 @@ const std::map<std::string, Option, std::less<>>& known_options() {
       {"keep_stages", {kFlag, [](CompileOptions& o, nb::handle v) { o.keep_stages = nb::cast<bool>(v); }}},
       {"must_alias", {kFlag, [](CompileOptions& o, nb::handle v) { o.must_alias = nb::cast<bool>(v); }}},
       {"verbose", {kFlag, [](CompileOptions& o, nb::handle v) { o.verbose = nb::cast<bool>(v); }}},
+      {"nan_check",
+       {"True, False, or \"inf\" for infinities too",
+        [](CompileOptions& o, nb::handle v) {
+          if (PyUnicode_Check(v.ptr()))
+            o.nan_check = parse_nan_check(nb::cast<std::string>(v), "nan_check");
+          else
+            o.nan_check = nb::cast<bool>(v) ? NanCheck::Nan : NanCheck::Off;
+        }}},
       {"dims",
        {"{symbol: extent}",
         [](CompileOptions& o, nb::handle v) {
@@ -448,9 +457,23 @@ void bind_runtime(nb::module_& m) {
           nb::arg("graph").none(), nb::arg("options"),
           nb::sig("def compile(self, graph: Graph, **options: Any) -> CompiledGraph"),
           "Compiles a graph and consumes it; graph.copy() keeps one. Options: fuse, constant_folding, dce, kernels "
-          "(all True), keep_stages, must_alias, verbose (all False), dims {symbol: value}, symbol_modes {symbol: "
+          "(all True), keep_stages, must_alias, verbose (all False), nan_check (False, True, \"inf\"), dims {symbol: "
+          "value}, symbol_modes {symbol: "
           "\"specialise\", \"runtime\", a largest value, or a list of upper extents}, donate {input: output number}, "
           "placement {label: device}, keep_state_on_failure [names].");
+
+  struct CheckOfThread {
+    std::optional<NanCheckScope> scope;
+  };
+  nb::class_<CheckOfThread>(m, "NanCheckScope", "A check of the runs that this thread starts, until it is closed.")
+      .def(
+          "__init__",
+          [](CheckOfThread* self, const std::string& kind) {
+            new (self) CheckOfThread();
+            self->scope.emplace(parse_nan_check(kind, "NanCheckScope"));
+          },
+          nb::arg("kind"))
+      .def("close", [](CheckOfThread& self) { self.scope.reset(); });
 
   nb::class_<PyCompiled>(
       m, "CompiledGraph", nb::is_weak_referenceable(),

@@ -43,6 +43,7 @@ CompileOptions options_from(nb::dict keywords);
 /// The Python exception of an error.
 nb::object exception_of(const Error& e);
 /// Sets the Python error of the exception that is being handled. For functions that Python calls without nanobind.
-void set_error_of_exception() noexcept;
+/// `ours`: the program is one of our functions, kept from an earlier call, so a line is that of the caller.
+void set_error_of_exception(bool ours = false) noexcept;
 
 }  // namespace rlx::python

@@ -28,6 +28,7 @@ from ._rlx import (  # noqa: E402
     InternalError,
     Interrupted,
     InvalidArgument,
+    NotFinite,
     NotFound,
     OutOfMemory,
     Reranker,

@@ -1,12 +1,9 @@
 """Finding faults in functions under trace: short tracebacks, printing programs, running without jit, searching NaN."""
 
 import contextlib
-import os
 
-from . import _rlx, tree
+from . import _rlx
 from ._jit import _shapes, jit, tracebacks
-
-_FOLDER = os.path.dirname(__file__) + os.sep
 
 
 @contextlib.contextmanager
@@ -32,36 +29,22 @@ def make_jaxpr(fun, static_argnums=(), return_shape=False):
     return make
 
 
-def _nans_of(function, results):
-    for leaf in tree.leaves(results):
-        if isinstance(leaf, _rlx.Array) and leaf.dtype.kind in "fc" and leaf.dtype.itemsize > 1:
-            import numpy as np
-
-            if bool(np.isnan(np.asarray(leaf)).any()):
-                raise FloatingPointError(f"{function.__name__} gives NaN: {leaf.dtype.name}{list(leaf.shape)}")
-
-
 class _Calls:
-    """Calls of compiled functions with something before or after them, while a context is open. Outside of contexts the
-    calls are those of the extension, without any cost.
-    """
+    """Calls of compiled functions while disable_jit is open. Otherwise they are those of the extension, at no cost."""
 
     def __init__(self):
         self.plain = _rlx.JitFunction.__dict__["__call__"]
-        self.without_jit = self.nans = 0
+        self.without_jit = 0
 
-    def update(self, name, step):
-        setattr(self, name, getattr(self, name) + step)
-        _rlx.JitFunction.__call__ = self._call() if self.without_jit > 0 or self.nans > 0 else self.plain
+    def update(self, step):
+        self.without_jit += step
+        _rlx.JitFunction.__call__ = self._call() if self.without_jit > 0 else self.plain
 
     def _call(self):
         def call(function, *args, **kwargs):
             if self.without_jit > 0 and function.of_user and not _rlx.tracing():
                 return function.__wrapped__(*args, **kwargs)
-            out = self.plain(function, *args, **kwargs)
-            if self.nans > 0:
-                _nans_of(function, out)
-            return out
+            return self.plain(function, *args, **kwargs)
 
         return call
 
@@ -74,20 +57,23 @@ def disable_jit(disable=True):
     """Inside this context functions of rlx.jit run line by line in Python, so that print and a debugger see numbers.
     Transforms and loops (grad, vmap, scan, cond) still trace the functions that they take.
     """
-    _calls.update("without_jit", int(bool(disable)))
+    _calls.update(int(bool(disable)))
     try:
         yield
     finally:
-        _calls.update("without_jit", -int(bool(disable)))
+        _calls.update(-int(bool(disable)))
 
 
 @contextlib.contextmanager
-def debug_nans(on=True):
-    """Inside this context a compiled function, or an operation on arrays, whose result has a NaN raises
-    FloatingPointError. Together with disable_jit the error is at the line that makes the NaN.
+def debug_nans(on=True, infs=False):
+    """Inside this context runs of this thread are checked: compiled functions, operations on arrays, compiled graphs.
+    If a result has a NaN (with infs: or an infinity), the run raises NotFinite, a FloatingPointError that names the op
+    that made it from operands without NaN, the element, the operands there, the iteration of loops, and your line.
+    With on=False nothing is checked, whatever the compile option nan_check says. A NaN that reaches no result is no
+    error.
     """
-    _calls.update("nans", int(bool(on)))
+    scope = _rlx.NanCheckScope("off" if not on else "inf" if infs else "nan")
     try:
         yield
     finally:
-        _calls.update("nans", -int(bool(on)))
+        scope.close()

@@ -36,6 +36,13 @@ enum class OnFailure : std::uint8_t {
          // program is submitted only after the runs before it are done, so calls that start one wait for that.
 };
 
+/// What makes a run fail although it has results (runtime/nan_check.h).
+enum class NanCheck : std::uint8_t {
+  Off,
+  Nan,       // an output or a new state holds NaN
+  NanOrInf,  // or an infinity
+};
+
 /// Places nodes on another device: those whose label begins with `label` (Graph::scope), up to its end or a '/'. The
 /// longest matching label decides. The body of a branch or loop is placed with it, unless nodes of the body have their
 /// own label. The cpu runs a branch or loop as a whole, with everything in its bodies.
@@ -69,8 +76,9 @@ struct CompileOptions {
   std::optional<std::size_t> arena_alignment;  // bytes, a power of two from the target's own alignment up to 2^30
   bool finest_grain = false;                   // BackendOptions::finest_grain
   std::shared_ptr<ChunkAudit> chunk_audit;     // BackendOptions::chunk_audit
-  std::shared_ptr<Trace> trace{};  // records compile and runs (base/trace.h); none: the session's, RLX_TRACE
-  bool verbose = false;            // a session prints both reports of each compile to the standard error
+  std::shared_ptr<Trace> trace{};       // records compile and runs (base/trace.h); none: the session's, RLX_TRACE
+  bool verbose = false;                 // a session prints both reports of each compile to the standard error
+  std::optional<NanCheck> nan_check{};  // of each run; none: RLX_NAN_CHECK, else off
   /// `packed_weight_cache`, or the value of its deprecated name.
   const std::shared_ptr<PackedWeightCache>& weight_cache() const {
     return form_cache.value() ? *form_cache.value() : packed_weight_cache;

@@ -16,6 +16,7 @@
 #include "rlx/base/forks.h"
 #include "rlx/runtime/call_gate.h"
 #include "rlx/runtime/compiled_graph.h"
+#include "rlx/runtime/nan_search.h"
 #include "rlx/runtime/run_memory.h"
 #include "rlx/runtime/shared_programs.h"
 #include "rlx/runtime/weight_store.h"
@@ -181,6 +182,8 @@ struct CompiledGraph::Impl {
   std::vector<std::int64_t> at_stop;  // the values of symbols at the last sync point
   std::vector<BufferView> sources;    // the locations of the values that the host reads there
   RunMemory memory;
+  struct CheckedRun;
+  std::shared_ptr<CheckedRun> checked;              // what the current run reads, if it is checked for NaN
   std::list<std::unique_ptr<BoundProgram>> shapes;  // most recently used first
   std::list<ProgramWeights> prepared;               // most recently used first
 
@@ -289,6 +292,20 @@ struct CompiledGraph::Impl {
   Event start(BoundProgram& s, std::span<const TensorView> views, std::vector<StepTime>* times = nullptr,
               DeviceRun* on_device = nullptr);
   std::vector<Tensor> run_device(const NamedTensors& inputs, NamedTensors* given);
+  /// The check of runs that this thread starts now.
+  NanCheck nan_check() const {
+    if (NanCheckScope::any_open())
+      if (const auto scoped = NanCheckScope::current()) return *scoped;
+    return code->options.nan_check.value_or(NanCheck::Off);
+  }
+  /// Before a run that is checked: copies its inputs and the states.
+  void remember_run(const BoundProgram& s, std::span<const TensorView> views);
+  /// After it, when it is done: throws NotFinite, with the states as they were before the run.
+  void check_results(const BoundProgram& s, const DeviceRun* on_device);
+  struct FoundResult;
+  [[noreturn]] void throw_not_finite(const BoundProgram& s, const CheckedRun& run,
+                                     const std::vector<FoundResult>& found);
+  SmallProgram small_program(Graph g, const NamedTensors& params) const;
   /// The same, and waits.
   void run(BoundProgram& s, std::span<const TensorView> views, std::vector<StepTime>* times = nullptr);
   std::vector<TensorView> run_to_views(std::span<const TensorView> views);

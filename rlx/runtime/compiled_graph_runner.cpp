@@ -143,6 +143,8 @@ void CompiledGraph::Impl::bind(BoundProgram& s) {
 
 ProgramInUse CompiledGraph::Impl::program_for(std::span<const TensorView>& views, std::vector<StepTime>* times) {
   ProgramInUse used(first_program(views));
+  checked.reset();
+  if (nan_check() != NanCheck::Off) remember_run(*used, views);
   if (!used->spec->is_last()) advance(used, views, times);
   return used;
 }
@@ -415,6 +417,7 @@ Event CompiledGraph::Impl::start(BoundProgram& s, std::span<const TensorView> vi
                                            memory.output_room(o), s.output_buffer_slots[o]);
   const Event done = submit(s, {s.spec->first_step()}, s.outputs, true, times);
   for (std::size_t i : s.cells) states[i]->valid = true;
+  Event end;
   try {
     for (std::size_t i = 0; i < views.size(); ++i)
       if (s.inputs[i].buffer_slot) s.input_buffer_slots[i].reset();
@@ -427,13 +430,17 @@ Event CompiledGraph::Impl::start(BoundProgram& s, std::span<const TensorView> vi
       Buffer* const ours = memory.in_results(s.results[o], 1) ? memory.results_buffer() : nullptr;
       fetch_output(*device, *stream, s.outputs[o], shape, s.results[o], ours);
     }
-    const Event end = stream->record();
+    end = stream->record();
     if (end.point() && memory.results_buffer()) memory.results_buffer()->set_written(end);
-    return end;
   } catch (...) {  // the run was submitted, and nobody gets its results
     revoke(s, true);
     throw;
   }
+  if (checked) {
+    end.wait();
+    check_results(s, on_device);
+  }
+  return end;
 }
 
 void CompiledGraph::Impl::run(BoundProgram& s, std::span<const TensorView> views, std::vector<StepTime>* times) {

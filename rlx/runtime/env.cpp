@@ -21,6 +21,7 @@ constexpr EnvVariable kVariables[] = {
     {"RLX_IR_DUMP",
      "write every stage of each compile of the process to this file, or into this folder when it ends with /"},
     {"RLX_TRACE", "write a timeline of compiles, weights, runs and steps to this file, for Perfetto"},
+    {"RLX_NAN_CHECK", "1: a run that gives NaN fails, and names the op, element and line; inf: infinities too"},
     {"RLX_FUSION_REPORT", "print what was fused and what was missed"},
     {"RLX_DISPATCH_REPORT", "print how each kind of op reaches the device"},
     {"RLX_KERNEL_DISPATCH",

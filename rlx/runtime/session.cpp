@@ -207,6 +207,8 @@ CompiledGraph Session::compile_module(GraphModule m, CompileOptions options) con
   if (!options.trace) options.trace = trace_ ? trace_ : env_trace();
   if (!options.precision) options.precision = policy_;
   if (!options.kernel_dispatch) options.kernel_dispatch = dispatch_from_env();
+  if (const auto check = env_get("RLX_NAN_CHECK"); check && !options.nan_check)
+    options.nan_check = parse_nan_check(*check, "RLX_NAN_CHECK");
   (void)backend();
   if (const Graph& g = m.graph(); !g.has_set_outputs() && g.state_updates().empty() && g.ordered().empty())
     throw Error(ErrorCode::InvalidArgument,

@@ -76,6 +76,28 @@ TEST_CASE("rlx run: npy and npz outputs, F64") {
   CHECK(contains(run_rlx(d.graph() + d.x() + d.w() + "--print --max-values 1 --output " + y).out, "-1 ... (3 more)"));
 }
 
+TEST_CASE("rlx run: --nan-check and --inf-check name the op where a NaN or an infinity begins") {
+  const TempDir dir;
+  const std::string graph = dir.file("log.rlx"), x = " --input " + dir.file("x.npy");
+  write_file(graph, R"(graph @log {
+  %0 = input() {name = "x"} : [3] f32
+  %1 = log(%0) : [3] f32
+  %2 = mul(%1, %1) : [3] f32
+  return %2
+}
+)");
+  write_npy(dir.file("x.npy"), doubles({3}, {1, 0, -1}).cast(DType::F32));
+  CHECK(run_rlx("run " + graph + x).out == "out0: [3] f32\n  0 inf nan\n");
+  for (const char* device : {"cpu", "reference"}) {
+    const std::string run = concat_text("run -d ", device, " ", graph, x);
+    const ProgramResult r = run_rlx(run + " --nan-check");
+    expect_failure(r, 1, "log(-1) gives nan in element [2] of [3] f32, which reaches output 'out0'");
+    CHECK(contains(r.err, "%1 = log(%0)"));
+    expect_failure(run_rlx(run + " --inf-check"), 1, "log(0) gives -inf in element [1] of [3] f32");
+  }
+  expect_failure(run_rlx("run --oracle --nan-check " + graph + x), 2, "--oracle");
+}
+
 TEST_CASE("rlx run: the values states are left with are results too") {
   const TempDir dir;
   const std::string graph = dir.file("count.rlx"), total = dir.file("total.npy"), all = dir.file("all.npz");

@@ -1,8 +1,10 @@
 """What helps to find a fault: short tracebacks, guesses for wrong names, printing, running without jit, pickling."""
 
+import os
 import pickle
 import subprocess
 import sys
+import threading
 import traceback
 
 import numpy as np
@@ -169,19 +171,88 @@ def test_disable_jit():
     assert type(f).__call__ is type(f).__dict__["__call__"] and "slot wrapper" in repr(type(f).__call__)
 
 
-def test_debug_nans():
+def not_finite(call):
+    with pytest.raises(FloatingPointError) as found:
+        call()
+    assert isinstance(found.value, rlx.NotFinite) and isinstance(found.value, rlx.Error)
+    return found.value
+
+
+def line_here(offset=0):
+    return (__file__, sys._getframe(1).f_lineno + offset)
+
+
+MINUS = np.array([1, -2, 3], np.float32)
+
+
+@rlx.jit
+def root(x):
+    y = x * 2
+    return rnp.sqrt(y) + 1
+
+
+def test_debug_nans_names_the_op_the_element_and_the_line():
+    root(MINUS), rnp.log(MINUS)  # compiled before the check is on
+    sqrt_line = (__file__, root.__wrapped__.__code__.co_firstlineno + 3)
     with rlx.debug_nans():
-        rnp.log(rlx.array(X) + 1)
-        with pytest.raises(FloatingPointError, match=r"log gives NaN: float32\[\]"):
-            rnp.log(np.float32(-1))
-        with pytest.raises(FloatingPointError, match=r"root gives NaN"):
+        assert np.array_equal(rnp.log(rlx.array(X) + 1), rnp.log(X + 1))
+        for _ in range(2):
+            e = not_finite(lambda: root(MINUS))
+            assert (e.op, e.element, e.line) == ("sqrt", (1,), sqrt_line) and np.isnan(e.value)
+            assert "sqrt(-4) gives nan in element [1] of [3] f32" in e.message and f":{sqrt_line[1]}" in e.where
+        # Operations on arrays: the line is that of the call, not of the first one.
+        e = not_finite(lambda: rnp.log(MINUS))
+        assert (e.op, e.element, e.line) == ("log", (1,), line_here(-1)) and "log(-2)" in e.message
+        e = not_finite(lambda: rlx.array(MINUS) ** 0.5)
+        assert (e.op, e.line) == ("pow", line_here(-1))
+        with rlx.debug_nans(False):
+            assert np.isnan(root(MINUS)[1])
+        with rlx.disable_jit():
+            assert not_finite(lambda: root(MINUS)).line == sqrt_line
+        e = not_finite(lambda: rlx.jit(lambda x: x + 1)(np.array([0, np.nan], np.float32)))
+        assert (e.op, e.element) == ("input", (1,)) and "holds nan" in e.message
+    assert np.isnan(rnp.log(np.float32(-1))) and np.isnan(root(MINUS)[1])
 
-            @rlx.jit
-            def root(x):
-                return rnp.sqrt(x) - 1
 
-            root(np.float32(-1))
-    assert np.isnan(rnp.log(np.float32(-1)))
+def test_debug_nans_in_loops_branches_and_derivatives():
+    with rlx.debug_nans():
+        rows = np.array([[1, 2], [3, 4], [5, -6]], np.float32)
+        e = not_finite(lambda: rlx.scan(lambda c, x: (c + rnp.log(x), c), np.zeros(2, np.float32), rows))
+        assert (e.op, e.element, e.iterations, e.line) == ("log", (1,), (2,), line_here(-1))
+        assert "in iteration 2 of" in e.where
+        e = not_finite(lambda: rlx.while_loop(lambda c: c > -9, lambda c: rnp.sqrt(c) - 1.5, np.float32(4)))
+        assert (e.op, e.iterations) == ("sqrt", (2,))  # 4, 0.5, -0.79
+        e = not_finite(lambda: rlx.cond(np.bool_(True), lambda x: rnp.arcsin(x), lambda x: x, np.float32(3)))
+        assert (e.op, e.line) == ("asin", line_here(-1))
+        # where hides the NaN of the value, not that of its derivative.
+        safe = lambda x: rnp.where(x > 0, rnp.sqrt(x), 0.0).sum()  # noqa: E731
+        zeros = np.zeros(2, np.float32)
+        assert safe(zeros) == 0
+        e = not_finite(lambda: rlx.grad(safe)(zeros))
+        assert (e.op, e.line[0]) == ("div", __file__) and "(0, 0)" in e.message
+        assert not_finite(lambda: rlx.vmap(lambda x: rnp.log(x - 1))(X)).op == "log"
+
+
+def test_nan_check_of_infinities_of_threads_and_as_an_option():
+    with rlx.debug_nans():
+        assert np.isinf(rnp.exp(np.float32(1000)))
+        others = []
+        thread = threading.Thread(target=lambda: others.append(rnp.log(MINUS)))
+        thread.start(), thread.join()
+        assert np.isnan(np.asarray(others[0])[1])
+    with rlx.debug_nans(infs=True):
+        e = not_finite(lambda: rnp.exp(np.float32(1000)))
+        assert (e.op, e.value) == ("exp", np.inf) and "exp(1000) gives inf" in e.message
+    assert not_finite(lambda: rlx.jit(lambda x: rnp.log(x), nan_check=True)(MINUS)).op == "log"
+    assert not_finite(lambda: rlx.jit(lambda x: 1 / x, nan_check="inf")(np.float32(0))).op == "div"
+    program = rlx.Session().compile(rlx.trace(lambda x: rnp.log(x), MINUS), nan_check=True)
+    assert not_finite(lambda: program.run(MINUS)).element == (1,)
+    with pytest.raises(rlx.InvalidArgument, match="nan_check = 'maybe'"):
+        rlx.jit(lambda x: x, nan_check="maybe")(MINUS)
+    text = "import rlx.numpy as np\ntry: np.log(-1.0)\nexcept FloatingPointError as e: print(e.op, e.line[1])"
+    env = dict(os.environ, RLX_NAN_CHECK="1")
+    out = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, env=env)
+    assert out.stdout == "log 2\n", out.stderr
 
 
 # -- pickling --

@@ -16,6 +16,7 @@
 #include "rlx/runtime/device_ext.h"
 #include "rlx/runtime/env.h"
 #include "rlx/runtime/model_function.h"
+#include "rlx/runtime/nan_check.h"
 #include "rlx/runtime/reports.h"
 #include "rlx/runtime/session.h"
 #include "rlx/transforms/hvp.h"
@@ -630,6 +631,7 @@ TEST_CASE("misuse: environment and clocks") {
   env_unset("RLX_THREADS");
   env_unset("RLX_THREADS");  // the second call has no effect
   CHECK_FALSE(env_variables().empty());
+  REFUSED("RLX_NAN_CHECK = 'maybe'", parse_nan_check("maybe", "RLX_NAN_CHECK"));
   CHECK(time_ns([] {}) >= 0);
 }
 
