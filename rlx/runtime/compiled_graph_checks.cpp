@@ -128,7 +128,8 @@ void CompiledGraph::Impl::throw_not_finite(const BoundProgram& s, const CheckedR
                          run.states,
                          [this](const std::string& name) { return weights->value(name); },
                          [this](Graph g, const NamedTensors& params) { return small_program(std::move(g), params); },
-                         run.check};
+                         run.check,
+                         code->options.mesh.ranks() > 1};
     std::vector<Value> roots;
     for (const FoundResult& f : found) roots.push_back(f.value);
     const NanCheckScope unchecked(NanCheck::Off);

@@ -142,7 +142,7 @@ Tensor Search::leaf(const Graph& g, NodeId id, const std::vector<Tensor>* inputs
 // pack or fold them.
 std::vector<Tensor> Search::run_node(const Nodes& s, NodeId id) const {
   const Node& n = s.g.node(id);
-  if (is_ordered(n.op) && op_def(n.op).bodies == BodyKind::None && n.kind() != OpKind::Custom)
+  if (run_.other_ranks && is_ordered(n.op) && n.kind() != OpKind::Custom)
     throw Error(
         ErrorCode::Unsupported,
         concat_text(op_text_name(n.op), " needs all ranks of the mesh, and this one cannot run it again alone"));

@@ -34,6 +34,7 @@ struct SearchedRun {
   /// Compiles a graph for the device of the run. `params` are the values of its Params.
   std::function<SmallProgram(Graph, const NamedTensors& params)> compile;
   NanCheck check = NanCheck::Nan;
+  bool other_ranks = false;  // the program runs on several ranks together
 };
 
 /// Where an element of a result begins.
