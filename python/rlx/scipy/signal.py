@@ -1,13 +1,16 @@
-"""Functions of scipy.signal based on the FFT: fftconvolve, welch, stft and istft."""
+"""Functions of scipy.signal: convolutions and correlations, spectra by Welch's method, stft and istft."""
 
 from .. import _rlx
 from .. import numpy as rnp
-from .._nodes import axis_of, node
+from .._nodes import axis_of, inexact, node
 from .._op import op
 from ..numpy._base import cast, int_static
 from ..signal import _welch_options, _window
+from . import _spectra
+from ._convolve import convolve, convolve2d, correlate, correlate2d, detrend  # noqa: F401
+from ._spectra import csd
 
-__all__ = ["fftconvolve", "istft", "stft", "welch"]
+__all__ = """convolve convolve2d correlate correlate2d csd detrend fftconvolve istft stft welch""".split()
 
 
 def _to_last(x, axis, what):
@@ -106,11 +109,14 @@ def welch(
     axis=-1,
     average="mean",
 ):
-    """(frequencies, power density) of a real signal by Welch's method, one-sided. The window is a name or an array.
-    nperseg is the length of the array, or 256 by default. Segments longer than x are an error.
+    """(frequencies, power density) of a signal by Welch's method. The window is a name or an array. nperseg is the
+    length of the array, or 256 by default. Segments longer than x are an error. detrend: "constant", "linear", a
+    function of segments, or False. The spectra of complex signals are two-sided.
     """
-    if not return_onesided:
-        raise ValueError("welch: two-sided spectra are not supported; use return_onesided=True")
+    complex_ = _rlx.result_type(x)[0].kind == "c"
+    if not return_onesided or complex_ or detrend not in ("constant", False, None):
+        given = (fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis, average)
+        return csd(x, None, *given)
     name, numbers, nperseg = _split_window(window, nperseg, "welch")
     return _welch(x, numbers, name, fs, nperseg, noverlap, nfft, detrend, scaling, axis, average)
 
@@ -186,14 +192,13 @@ def stft(
     """(frequencies, times, transforms [.., frequencies, segments]) of x along an axis, which becomes the last. The
     window is a name or an array. nperseg is the length of the array, or 256 by default.
     """
-    if detrend:
-        raise ValueError("stft: detrend is not supported; subtract the mean from the signal")
     name, numbers, nperseg = _split_window(window, nperseg, "stft")
-    return _stft(x, numbers, name, fs, nperseg, noverlap, nfft, return_onesided, boundary, padded, axis, scaling)
+    given = (numbers, name, fs, nperseg, noverlap, nfft, return_onesided, boundary, padded, axis, scaling, detrend)
+    return _stft(x, *given)
 
 
 @op("x", "numbers")
-def _stft(x, numbers, name, fs, nperseg, noverlap, nfft, return_onesided, boundary, padded, axis, scaling):
+def _stft(x, numbers, name, fs, nperseg, noverlap, nfft, return_onesided, boundary, padded, axis, scaling, trend):
     x = _to_last(_rlx.value(x), axis, "stft")
     nfft, overlap, step = _steps(nperseg, noverlap, nfft)
     half = nperseg // 2 if boundary else 0
@@ -205,7 +210,12 @@ def _stft(x, numbers, name, fs, nperseg, noverlap, nfft, return_onesided, bounda
     count = (y.shape[-1] - nperseg) // step + 1
     w, long = _long_window(name, numbers, nperseg, nfft, x.dtype)
     onesided = bool(return_onesided) and x.dtype.kind != "c"
-    z = _rlx.stft([_padded(y, 0, nfft - nperseg, "zeros"), long], _stft_options(nfft, step, onesided))
+    if trend:
+        y = inexact(y)
+        rows = _spectra.transforms(y, cast(w, _real_of(y.dtype)), nperseg, step, nfft, trend, onesided, "stft")
+        z = rnp.moveaxis(rows, -1, -2)
+    else:
+        z = _rlx.stft([_padded(y, 0, nfft - nperseg, "zeros"), long], _stft_options(nfft, step, onesided))
     dtype = _real_of(x.dtype)
     freqs = (rnp.fft.rfftfreq if onesided else rnp.fft.fftfreq)(nfft, 1 / fs, dtype)
     times = (rnp.arange(count, dtype=dtype) * step + (0 if boundary else nperseg / 2)) / fs
