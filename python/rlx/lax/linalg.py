@@ -7,17 +7,37 @@ from ..numpy import broadcast_to, reshape
 from ..numpy import sum as _sum
 from ..numpy.linalg import _adjoint, _symmetrized
 from ._control import fori_loop
+from ._factors import (
+    cholesky_update,
+    eig,
+    hessenberg,
+    ormqr,
+    qdwh,
+    schur,
+    symmetric_product,
+    tridiagonal,
+    tridiagonal_solve,
+)
 from ._shapes import iota
 
 __all__ = [
     "cholesky",
+    "cholesky_update",
+    "eig",
     "eigh",
+    "hessenberg",
     "householder_product",
     "lu",
     "lu_pivots_to_permutation",
+    "ormqr",
+    "qdwh",
     "qr",
+    "schur",
     "svd",
+    "symmetric_product",
     "triangular_solve",
+    "tridiagonal",
+    "tridiagonal_solve",
 ]
 
 

@@ -8,24 +8,11 @@ from .._op import op
 from ..numpy import arange, concatenate, conj, diagonal, expand_dims, eye, matmul, matrix_transpose, real, reshape
 from ..numpy import result_type, sqrt, where, zeros
 from ..numpy import linalg as _linalg
-from ..numpy._eigen import each_matrix, schur_form, schur_of, square_matrix
+from ..numpy._eigen import each_matrix, schur_form, square_matrix
 
 
 def _adjoint(x):
     return conj(matrix_transpose(x))
-
-
-@op("a")
-def schur(a, output="real"):
-    """(t, z) with a = z t z^H, t upper triangular and z unitary, of complex matrices. Real matrices need
-    output="complex", because their real form, with blocks on the diagonal, is not supported.
-    """
-    if output not in ("real", "complex"):
-        raise ValueError(f'schur: output {output!r}; it must be "real" or "complex"')
-    a = inexact(a)
-    if a.dtype.kind != "c" and output == "real":
-        raise NotImplementedError('schur: the real form of real matrices is not supported; use output="complex"')
-    return schur_of(a, "schur")
 
 
 def _by_columns(r, s, f):
@@ -161,7 +148,6 @@ __all__ = [
     "eigh_tridiagonal",
     "hilbert",
     "polar",
-    "schur",
     "solve_sylvester",
     "sqrtm",
 ]

@@ -250,23 +250,5 @@ def dft(n, scale=None, *, dtype=None):
     return _fixed(rows, dtype)
 
 
-def qr_multiply(a, c, mode="right", pivoting=False, conjugate=False, overwrite_a=False, overwrite_c=False):
-    """(c q, r) of the economic factors of a, or (q c, r) with mode "left"; with pivoting also the order of columns.
-    conjugate: with the conjugate of q. A vector c gives a vector.
-    """
-    from .linalg import qr
-
-    if mode not in ("left", "right"):
-        raise ValueError(f'qr_multiply: mode {mode!r}; it must be "left" or "right"')
-    q, *rest = qr(a, mode="economic", pivoting=pivoting)
-    q, c = conj(q) if conjugate else q, held(c)
-    line = c.ndim == 1
-    if mode == "left":
-        out = matmul(q, expand_dims(c, 1) if line else c)
-    else:
-        out = matmul(expand_dims(c, 0) if line else c, q)
-    return (reshape(out, (-1,)) if line else out, *rest)
-
-
 __all__ = """circulant companion convolution_matrix dft fiedler fiedler_companion hadamard hankel helmert invhilbert
-invpascal leslie pascal qr_multiply toeplitz""".split()
+invpascal leslie pascal toeplitz""".split()

@@ -27,7 +27,6 @@ from ._matrices import (  # noqa: F401
     eigh_tridiagonal,
     hilbert,
     polar,
-    schur,
     solve_sylvester,
     sqrtm,
 )
@@ -45,9 +44,9 @@ from ._special_matrices import (  # noqa: F401
     invpascal,
     leslie,
     pascal,
-    qr_multiply,
     toeplitz,
 )
+from ._matrix_functions import funm, hessenberg, qr_multiply, rsf2csf, schur  # noqa: F401
 
 __all__ = [
     "block_diag",
@@ -65,9 +64,11 @@ __all__ = [
     "expm_frechet",
     "fiedler",
     "fiedler_companion",
+    "funm",
     "hadamard",
     "hankel",
     "helmert",
+    "hessenberg",
     "hilbert",
     "inv",
     "invhilbert",
@@ -80,6 +81,7 @@ __all__ = [
     "polar",
     "qr",
     "qr_multiply",
+    "rsf2csf",
     "schur",
     "solve",
     "solve_sylvester",

@@ -1,0 +1,158 @@
+"""Schur and Hessenberg forms of scipy.linalg, and what is made from them: functions of matrices, products with q."""
+
+from .. import _control, _rlx
+from .._nodes import cast, inexact
+from .._op import op
+from .. import numpy as rnp
+from ..lax import linalg as _factors
+from ..numpy import conj, diagonal, matmul, matrix_transpose, where
+from ..numpy._eigen import each_matrix, schur_of
+from ..numpy._real_schur import real_schur_of
+
+
+def _adjoint(x):
+    return conj(matrix_transpose(x))
+
+
+@op("a")
+def schur(a, output="real", *, overwrite_a=False, check_finite=True):
+    """(t, z) with a = z t z^H and z unitary. Of complex matrices, and with output="complex", t is upper triangular; of
+    real ones it is real, with blocks of two rows on its diagonal for pairs of complex eigenvalues.
+    """
+    if output not in ("real", "complex", "r", "c"):
+        raise ValueError(f'schur: output {output!r}; it must be "real" or "complex"')
+    a = inexact(a)
+    real = a.dtype.kind != "c" and output[0] == "r"
+    return real_schur_of(a, "schur") if real else schur_of(a, "schur")
+
+
+def _complex_form(t, z):
+    """The complex Schur form from a real one, by turns of two rows from the last pair upwards."""
+    n = t.shape[0]
+    index = rnp.arange(n)
+
+    def step(state, m):
+        t, z = state
+        a, b, c, d = t[m - 1, m - 1], t[m - 1, m], t[m, m - 1], t[m, m]
+        half = (a - d) * 0.5
+        root = rnp.sqrt(half * half + b * c)
+        mu = (a + d) * 0.5 + root - d  # an eigenvalue of the block, less its last element
+        size = rnp.hypot(rnp.abs(mu), rnp.abs(c))
+        idle = c == 0
+        safe = cast(where(idle, 1, size), t.dtype)
+        x, y = where(idle, 1, mu / safe), where(idle, 0, c / safe)
+        first, second = rnp.expand_dims(index == m - 1, 1), rnp.expand_dims(index == m, 1)
+        right, below = rnp.expand_dims(index == m - 1, 0), rnp.expand_dims(index == m, 0)
+        g = rnp.eye(n, dtype=t.dtype)
+        g = where(first & right, conj(x), where(first & below, y, where(second & right, -y, where(second & below, x, g))))
+        t = matmul(g, matmul(t, _adjoint(g)))
+        t = where(second & right, 0, t)
+        return (t, matmul(z, _adjoint(g))), None
+
+    return _control.scan(step, (t, z), rnp.arange(1, n), reverse=True)[0] if n > 1 else (t, z)
+
+
+@op("T", "Z")
+def rsf2csf(T, Z, check_finite=True):
+    """The complex Schur form (t, z) from the real one."""
+    t, z = inexact(T), inexact(Z)
+    for name, x in (("T", t), ("Z", z)):
+        if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+            raise ValueError(f"rsf2csf: {name} of shape {x.shape}; it must be square")
+    if t.shape[-1] != z.shape[-1]:
+        raise ValueError(f"rsf2csf: T of shape {t.shape} and Z of shape {z.shape}")
+    wide = "complex128" if _rlx.result_type(t, z)[0].name in ("float64", "complex128") else "complex64"
+    return each_matrix(_complex_form, cast(t, wide), cast(z, wide))
+
+
+def _parlett(t, values):
+    """f of the upper triangular t, with the values of f at its diagonal, one diagonal after the other."""
+    n = t.shape[0]
+    index = rnp.arange(n)
+    apart = rnp.expand_dims(index, 0) - rnp.expand_dims(index, 1)
+    strict = where(apart > 0, t, 0)
+    d = diagonal(t)
+    gaps = rnp.expand_dims(d, 0) - rnp.expand_dims(d, 1)
+    lead = t * (rnp.expand_dims(values, 0) - rnp.expand_dims(values, 1))
+    known = rnp.eye(n, dtype=t.dtype) * rnp.expand_dims(values, 0)
+
+    def step(f, p):
+        upper = where(apart > 0, f, 0)
+        s = lead + matmul(strict, upper) - matmul(upper, strict)
+        s = where(gaps == 0, s, s / where(gaps == 0, 1, gaps))
+        return where(apart == p, s, f), None
+
+    return _control.scan(step, known, rnp.arange(1, n))[0] if n > 1 else known
+
+
+def funm(A, func, disp=True):
+    """func of a square matrix by its Schur form, complex; with disp=False (the result, a bound of its relative error).
+    func takes arrays. Eigenvalues near each other lose digits.
+    """
+    a = inexact(A) if _rlx.tracing() else A
+    if not callable(func):
+        raise TypeError("funm(A, func): func is a function of arrays")
+    if not _rlx.tracing():
+        from .._jit import cached_live
+
+        return cached_live(("funm", bool(disp)), (func,), lambda: lambda a: funm(a, func, disp))(a)
+    if a.ndim != 2 or a.shape[0] != a.shape[1]:
+        raise ValueError(f"funm of shape {a.shape}; it must be a square matrix")
+    t, z = schur_of(a, "funm")
+    values = func(diagonal(t))
+    f = _parlett(t, cast(values, t.dtype))
+    out = matmul(z, matmul(f, _adjoint(z)))
+    if disp:
+        return out
+    d = diagonal(t)
+    n = a.shape[0]
+    gaps = rnp.abs(rnp.expand_dims(d, 0) - rnp.expand_dims(d, 1))
+    least = rnp.min(where(rnp.eye(n) > 0, rnp.inf, where(gaps == 0, rnp.inf, gaps)), initial=1)
+    eps = rnp.finfo(gaps.dtype).eps
+    error = rnp.maximum(eps, eps / least * rnp.linalg.norm(rnp.triu(t, 1), 1))
+    error = rnp.minimum(1, error)
+    return out, where(rnp.all(rnp.isfinite(rnp.abs(f))), error, rnp.inf)
+
+
+@op("a")
+def hessenberg(a, *, calc_q=False, overwrite_a=False, check_finite=True):
+    """The form h = q^H a q with zeros below the second diagonal; with calc_q (h, q)."""
+    out, taus = _factors.hessenberg(a)
+    h = rnp.triu(out, -1)
+    if not calc_q:
+        return h
+    n = h.shape[-1]
+    if n < 2:
+        return h, rnp.broadcast_to(rnp.eye(n, dtype=h.dtype), h.shape)
+    inner = _factors.householder_product(out[..., 1:, :-1], taus)
+    lead = [(0, 0)] * (h.ndim - 2)
+    q = rnp.pad(inner, [*lead, (1, 0), (1, 0)])
+    corner = rnp.pad(rnp.ones((1, 1), h.dtype), [(0, n - 1), (0, n - 1)])
+    return h, q + corner
+
+
+@op("a", "c")
+def qr_multiply(a, c, mode="right", pivoting=False, conjugate=False, overwrite_a=False, overwrite_c=False):
+    """(c q, r) with a = q r, or with mode "left" (q c, r); with pivoting also the order of columns. conjugate: of the
+    conjugate of q.
+    """
+    from .linalg import qr
+
+    if mode not in ("left", "right"):
+        raise ValueError(f'qr_multiply: mode {mode!r}; it must be "left" or "right"')
+    a, c = inexact(a), inexact(c)
+    q, r, *order = qr(a, mode="full", pivoting=pivoting)
+    k = min(a.shape[-2:])
+    q = conj(q) if conjugate else q
+    vector = c.ndim == 1
+    if mode == "left":
+        rows = c[..., None] if vector else c
+        q = q[..., : rows.shape[-2]] if rows.shape[-2] <= a.shape[-2] else q
+        out = matmul(q[..., :, : rows.shape[-2]], rows)
+        out = out[..., 0] if vector else out
+    else:
+        out = matmul(c[None, :] if vector else c, q[..., :, :k])
+        out = out[0] if vector else out
+    return (out, r[..., :k, :], *order)
+
+
