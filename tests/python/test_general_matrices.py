@@ -101,8 +101,6 @@ def test_schur_forms():
         assert np.array_equal(np.tril(t, -1), np.zeros_like(t))
     t, z = (np.asarray(x) for x in rsl.schur(A, output="complex"))
     np.testing.assert_allclose(z @ t @ z.conj().T, A, atol=1e-12)
-    with pytest.raises(NotImplementedError, match='use output="complex"'):
-        rsl.schur(A)
 
 
 def _slope(f, x, e):
