@@ -132,6 +132,13 @@ struct Opened {
   }
 };
 
+ExprList operands_of(nb::handle values) {
+  const SourceLoc loc = user_line();
+  ExprList out;
+  for (nb::handle h : values) out.push_back(operand_from(traced(), h, loc));
+  return out;
+}
+
 std::vector<Wrt> leaves(const std::vector<std::size_t>& wrt) {
   std::vector<Wrt> out;
   for (std::size_t i : wrt) out.emplace_back(concat_text("x", i));
@@ -177,6 +184,16 @@ void bind_transforms(nb::module_& m) {
   nb::class_<Opened>(m, "TracedFunction")
       .def("results",
            [](const Opened& o) { return value_list(put(traced(), o.inner.graph, o.values(traced())), o.loc); })
+      .def("captured",
+           [](const Opened& o) {
+             ExprList out;
+             for (const Expr& x : o.inner.captured) out.push_back(value_in(traced(), x, {}, o.loc));
+             return value_list(out, o.loc);
+           })
+      .def("call",  // the results for other operands, and other values in the places of the captured ones
+           [](const Opened& o, nb::handle operands, nb::handle captured) {
+             return value_list(put(traced(), o.inner.graph, named(operands_of(operands), operands_of(captured))), o.loc);
+           })
       .def("vjp", [](const Opened& o, const std::vector<std::size_t>& wrt, nb::handle cotangents) {
         Graph& g = traced();
         const std::size_t outputs = o.inner.graph.outputs().size();

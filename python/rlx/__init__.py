@@ -50,13 +50,16 @@ for _d in dtypes:
 from . import _graph, _names, _operators, numpy, ops, tree  # noqa: E402
 from ._arrays import array, asarray, from_dlpack  # noqa: E402
 from ._custom import custom_op, io_callback, pure_callback  # noqa: E402
-from ._control import checkpoint, checkpoint_policies, cond, custom_gradient  # noqa: E402
+from ._control import checkpoint, checkpoint_policies, cond  # noqa: E402
 from ._control import custom_jvp, custom_vjp, fori_loop  # noqa: E402
 from ._control import map, scan, switch, while_loop  # noqa: E402
+from ._implicit import closure_convert, custom_gradient, fwd_and_bwd, linear_transpose  # noqa: E402
 from ._debugging import debug_nans, disable_jit, full_tracebacks, make_jaxpr  # noqa: E402
 from ._files import load_safetensors, save_safetensors  # noqa: E402
 from ._graph import Graph, Report, parse  # noqa: E402
 from ._jit import Lowered, Program, ShapeDtype, clear_caches, eval_shape, jit, load, trace  # noqa: E402
+from ._placement import default_backend, device_count, device_get, device_put, local_device_count  # noqa: E402
+from ._placement import local_devices, named_call, named_scope, process_count, process_index, typeof  # noqa: E402
 from ._transforms import (  # noqa: E402
     grad,
     hessian,
@@ -88,21 +91,29 @@ __version__ = _rlx.version
 
 
 # Names of JAX that rlx does not have, and what to use instead; docs/python_for_jax_users.md has more.
+_ONE_DEVICE = "one program runs on one device and its host; rlx.vmap makes batches"
 _INSTEAD = {
-    "closure_convert": "rlx.vjp and rlx.custom_vjp take functions that close over arrays",
-    "device_get": "numpy.asarray(x)",
-    "device_put": "x.to(device)",
-    "linear_transpose": "rlx.vjp",
-    "pmap": "one program runs on one device and its host; rlx.vmap makes batches",
-    "shard_map": "one program runs on one device and its host; rlx.vmap makes batches",
-    "sharding": "one program runs on one device and its host; rlx.vmap makes batches",
+    **dict.fromkeys("NamedSharding P make_mesh pmap reshard set_mesh shard_map sharding smap".split(), _ONE_DEVICE),
+    "Device": "a device is a name: rlx.devices()",
+    "Ref": "arrays do not change: x.at[index].set(value), and loops carry state",
+    "checking_leaks": "a traced value that is used after its trace raises an error that names its line",
+    "config": "rlx has no global settings; arrays of 64-bit dtypes keep them",
+    "default_device": "rlx.jit(f, device=...), or x.to(device)",
+    "default_matmul_precision": "rlx.jit(f, matmul_precision=...)",
+    "effects_barrier": "rlx.block_until_ready(x)",
+    "enable_x64": "arrays of 64-bit dtypes keep them: dtype='float64'",
+    "ensure_compile_time_eval": "compute it with NumPy, or before the function is traced",
+    "float0": "the gradient of an integer is a float32 zero",
+    "freeze": "arrays do not change: x.at[index].set(value), and loops carry state",
+    "log_compiles": "f.lower(*args) and the variable RLX_TRACE show programs",
+    "new_ref": "arrays do not change: x.at[index].set(value), and loops carry state",
     "tree_map": "rlx.tree.map",
-    "tree_util": "rlx.tree; rlx.tree.register(cls, flatten, unflatten) makes a class a tree",
+    "no_tracing": "rlx.debug and f.lower(*args) show what is traced",
 }
 
 __getattr__ = _names.getattr_of(
     "rlx",
     _INSTEAD,
-    ("debug", "flatten_util", "formats", "image", "lax", "models", "nn", "random", "scipy", "signal", "text"),
+    "custom_derivatives debug flatten_util formats image lax models nn random scipy signal text tree_util".split(),
     renamed={"Page": ("Report", Report)},
 )

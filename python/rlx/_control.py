@@ -483,8 +483,14 @@ class custom_vjp(_Ruled):
         super().__init__(fun, nondiff_argnums, nondiff_argnames)
         self.forward = self.backward = None
 
-    def defvjp(self, forward, backward, *, optimize_remat=False):
-        """Sets the rules; see the class. optimize_remat has no effect."""
+    def defvjp(self, forward, backward, symbolic_zeros=False, optimize_remat=False):
+        """Sets the rules; see the class. symbolic_zeros: forward gets each value as an object with `value` and
+        `perturbed`, which is always True. optimize_remat has no effect.
+        """
+        if symbolic_zeros:
+            from .custom_derivatives import with_primals
+
+            forward = with_primals(forward, self.nondiff)
         self.forward, self.backward = forward, backward
 
     def __get__(self, obj, cls=None):
@@ -560,26 +566,6 @@ class custom_vjp(_Ruled):
         return found["out"].unflatten(outs)
 
 
-def custom_gradient(fun):
-    """A function with a reverse rule, from one that returns (result, rule): rule(ct) gives the cotangent of its
-    argument, or a tuple of those of its arguments.
-    """
-
-    def value(*args):
-        return fun(*args)[0]
-
-    def forward(*args):
-        return fun(*args)[0], args
-
-    def backward(args, ct):
-        cotangents = fun(*args)[1](ct)
-        return cotangents if isinstance(cotangents, (tuple, list)) else (cotangents,)
-
-    ruled = custom_vjp(functools.wraps(fun)(value))
-    ruled.defvjp(forward, backward)
-    return ruled
-
-
 class custom_jvp(_Ruled):
     """A function with a custom forward rule.
 
@@ -599,8 +585,8 @@ class custom_jvp(_Ruled):
         super().__init__(fun, nondiff_argnums, nondiff_argnames)
         self.rule = None
 
-    def defjvp(self, rule):
-        """Sets the rule; see the class."""
+    def defjvp(self, rule, symbolic_zeros=False):
+        """Sets the rule; see the class. symbolic_zeros has no effect: all tangents are arrays, zeros among them."""
         self.rule = rule
         return rule
 

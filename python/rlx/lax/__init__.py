@@ -44,6 +44,7 @@ from ..numpy import (  # noqa: F401
     tanh,
     unstack,
 )
+from ._bits import mulhi, reduce_and, reduce_or, reduce_precision, reduce_xor  # noqa: F401
 from ._control import (  # noqa: F401
     associative_scan,
     cond,
@@ -137,6 +138,7 @@ from ._products import (  # noqa: F401
     dot,
     dot_general,
 )
+from ._ragged import RaggedDotDimensionNumbers, ragged_dot, ragged_dot_general  # noqa: F401
 from ._reductions import (  # noqa: F401
     argmax,
     argmin,
@@ -146,10 +148,8 @@ from ._reductions import (  # noqa: F401
     cumprod,
     cumsum,
     reduce,
-    reduce_and,
     reduce_max,
     reduce_min,
-    reduce_or,
     reduce_prod,
     reduce_sum,
     reduce_window,
@@ -187,6 +187,28 @@ from ._shapes import (  # noqa: F401
     tile,
     transpose,
 )
+from ._aliases import (  # noqa: F401
+    FftType,
+    Precision,
+    approx_max_k,
+    approx_min_k,
+    bessel_i0e,
+    bessel_i1e,
+    broadcast_like,
+    composite,
+    conv_general_dilated_local,
+    dtype,
+    index_take,
+    pbroadcast,
+    platform_dependent,
+    psum_scatter,
+    pswapaxes,
+    random_gamma_grad,
+    scatter_apply,
+    shape_as_value,
+    zeta,
+)
+from .._implicit import custom_linear_solve, custom_root  # noqa: F401
 from . import linalg  # noqa: E402, F401
 from .._names import getattr_of as _getattr_of  # noqa: E402
 

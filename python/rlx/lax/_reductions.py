@@ -32,21 +32,6 @@ reduce_max = _reduction("reduce_max", "The maximum over axes.", "iuf")
 reduce_min = _reduction("reduce_min", "The minimum over axes.", "iuf")
 
 
-def _of_truth(name, function, text):
-    @op("operand")
-    def reduction(operand, axes):
-        x = _rlx.value(operand)
-        if x.dtype.kind != "b":
-            raise TypeError(f"{name} takes bool, not {x.dtype.name}; compare first: x != 0")
-        return function(x, tuple(axes)) if axes else x
-
-    return named(reduction, name, text)
-
-
-reduce_and = _of_truth("reduce_and", rnp.all, "True where all elements over axes are true.")
-reduce_or = _of_truth("reduce_or", rnp.any, "True where an element over axes is true.")
-
-
 def _running(name, fn, text):
     @op("operand")
     def function(operand, axis=0, reverse=False):

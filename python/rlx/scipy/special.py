@@ -9,6 +9,10 @@ from .. import nn as _nn
 from .._nodes import inexact as _inexact
 from .._nodes import node as _node
 from .._op import op as _op
+from ._complex_special import loggamma, wofz  # noqa: F401
+from ._harmonics import bessel_jn, sph_harm_y  # noqa: F401
+from ._hypergeometric import hyp1f1, hyp2f1  # noqa: F401
+from ._integrals import fresnel, owens_t, sici  # noqa: F401
 from ._special import (  # noqa: F401
     bernoulli,
     boxcox,
@@ -33,10 +37,10 @@ from ..numpy._base import both_inexact as _both_inexact
 from ..numpy._base import named as _named
 from ..numpy._base import typed as _typed
 
-__all__ = """bernoulli beta betainc betaln boxcox boxcox1p comb dawsn digamma entr erf erfc erfcx erfinv exp1
-expi expit expn factorial gamma gammainc gammaincc gammaln gammasgn i0 i0e i1 i1e kl_div log_ndtr
-log_softmax logit logsumexp multigammaln ndtr ndtri poch polygamma psi rel_entr sinc softmax spence
-xlog1py xlogy zeta""".split()
+__all__ = """bernoulli bessel_jn beta betainc betaln boxcox boxcox1p comb dawsn digamma entr erf erfc erfcx erfinv
+exp1 expi expit expn factorial fresnel gamma gammainc gammaincc gammaln gammasgn hyp1f1 hyp2f1 i0 i0e
+i1 i1e kl_div log_ndtr log_softmax loggamma logit logsumexp multigammaln ndtr ndtri owens_t poch
+polygamma psi rel_entr sici sinc softmax spence sph_harm_y wofz xlog1py xlogy zeta""".split()
 
 expit, erfc, erfinv, gammaln = _nn.sigmoid, _lax.erfc, _lax.erf_inv, _lax.lgamma
 digamma = psi = _lax.digamma

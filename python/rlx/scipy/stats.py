@@ -8,7 +8,7 @@ the density is 0. Parameters that a distribution does not allow give NaN.
 import math as _math
 from collections import namedtuple as _namedtuple
 
-from .. import _rlx
+from .. import _control, _rlx
 from .. import nn as _nn
 from .. import numpy as _rnp
 from .._names import getattr_of as _getattr_of
@@ -18,6 +18,7 @@ from .._nodes import inexact as _inexact
 from .._nodes import node as _node
 from .._op import op as _op
 from . import special as _s
+from ._kde import gaussian_kde  # noqa: F401
 
 _INF = _math.inf
 _where, _log, _exp, _log1p, _expm1 = _rnp.where, _rnp.log, _rnp.exp, _rnp.log1p, _rnp.expm1
@@ -402,6 +403,38 @@ poisson = _discrete(
     cdf=lambda k, mu: _s.gammaincc(k + 1, mu),
     sf=lambda k, mu: _s.gammainc(k + 1, mu),
 )
+
+
+@_op("q", "p", "loc")
+def _bernoulli_ppf(q, p, loc=0):
+    """The number 0 or 1 up to which the probability is q; NaN outside of [0, 1]."""
+    q, p, loc = _floats((q, p, loc))
+    bad = (q < 0) | (q > 1) | (p < 0) | (p > 1) | (q != q) | (p != p)
+    return _where(bad, _math.nan, _where(q <= 1 - p, 0, 1) + loc)
+
+
+@_op("mu", "loc")
+def _poisson_entropy(mu, loc=0):
+    """The entropy: of means up to 500 by its sum, beyond by its asymptotic series."""
+    (mu,) = _floats((mu,))
+    far = mu > 500.0
+    near = _where(far | (mu == 0), 1, mu)
+    first = _rnp.maximum(_rnp.floor(near - 11 * _rnp.sqrt(near) - 12), 0)
+
+    def step(total, k):
+        k = first + k
+        log = _s.xlogy(k, near) - _s.gammaln(k + 1) - near
+        return total - _exp(log) * log, None
+
+    count = _node("iota", dims=(540,), dtype=mu.dtype, axis=0)
+    out = _control.scan(step, near * 0, count)[0]
+    over = 1 / _where(far, mu, 500)
+    series = 0.5 * _log(2 * _math.pi * _math.e / over) - over / 12 - over**2 / 24 - 19 * over**3 / 360
+    return _where(mu < 0, _math.nan, _where(mu == 0, 0, _where(far, series, out)))
+
+
+bernoulli.ppf, poisson.entropy = _bernoulli_ppf, _poisson_entropy
+_bernoulli_ppf.__name__, _poisson_entropy.__name__ = "ppf", "entropy"
 geom = _discrete(
     "geom",
     "p",
@@ -595,8 +628,8 @@ def sem(a, axis=0, ddof=1, nan_policy="propagate", *, keepdims=False):
     return _rnp.std(a, place, ddof=ddof, keepdims=keepdims) / _math.sqrt(a.shape[place])
 
 
-__all__ = """bernoulli beta betabinom binom cauchy chi2 dirichlet expon gamma gennorm geom gumbel_l gumbel_r laplace
-logistic mode multinomial multivariate_normal nbinom norm pareto poisson rankdata sem t truncnorm uniform vonmises
+__all__ = """bernoulli beta betabinom binom cauchy chi2 dirichlet expon gamma gaussian_kde gennorm geom gumbel_l gumbel_r
+laplace logistic mode multinomial multivariate_normal nbinom norm pareto poisson rankdata sem t truncnorm uniform vonmises
 wrapcauchy""".split()
 
-__getattr__ = _getattr_of("rlx.scipy.stats", {"gaussian_kde": "the mean of norm.pdf over the data"})
+__getattr__ = _getattr_of("rlx.scipy.stats", {})

@@ -1,0 +1,5 @@
+"""scipy.sparse: iterative solvers in rlx.scipy.sparse.linalg."""
+
+from . import linalg  # noqa: F401
+
+__all__ = ["linalg"]
