@@ -28,7 +28,7 @@ __all__ = """DictKey FlattenedIndexKey GetAttrKey Partial PyTreeDef SequenceKey 
 register_pytree_node register_pytree_node_class register_pytree_with_keys register_pytree_with_keys_class
 register_static tree_all tree_broadcast tree_flatten tree_flatten_with_path tree_leaves tree_leaves_with_path tree_map
 tree_map_with_path tree_reduce tree_structure tree_transpose tree_unflatten treedef_children
-treedef_is_leaf""".split()
+treedef_is_leaf treedef_tuple""".split()
 
 
 def all_leaves(iterable, is_leaf=None):
@@ -47,6 +47,11 @@ def treedef_children(treedef):
 
 class _Place:
     """A leaf that stands for any other."""
+
+
+def treedef_tuple(treedefs):
+    """The structure of a tuple of trees of these structures."""
+    return tree.structure(tuple(t.unflatten([_Place() for _ in range(t.num_leaves)]) for t in treedefs))
 
 
 def treedef_is_leaf(treedef):

@@ -212,4 +212,11 @@ from .._implicit import custom_linear_solve, custom_root  # noqa: F401
 from . import linalg  # noqa: E402, F401
 from .._names import getattr_of as _getattr_of  # noqa: E402
 
-__getattr__ = _getattr_of("rlx.lax", {})
+_INSTEAD = {
+    "rng_bit_generator": "rlx.random.bits(key, shape)",
+    "rng_uniform": "rlx.random.uniform(key, shape), with a key",
+    "with_sharding_constraint": "one program runs on one device and its host",
+    "after_all": "rlx.io_callback and rlx.debug.callback keep their order without tokens",
+    "create_token": "rlx.io_callback and rlx.debug.callback keep their order without tokens",
+}
+__getattr__ = _getattr_of("rlx.lax", _INSTEAD)

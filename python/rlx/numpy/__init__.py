@@ -431,4 +431,8 @@ _INSTEAD = {
     "tensor": "rlx.numpy.array",
     "unsqueeze": "rlx.numpy.expand_dims",
 }
-__getattr__ = _names.getattr_of("rlx.numpy", _INSTEAD)
+_missing = _names.getattr_of("rlx.numpy", _INSTEAD)
+
+
+def __getattr__(name):
+    return bool_ if name == "bool" else _missing(name)  # noqa: F821  its stub needs the name for Python's bool
