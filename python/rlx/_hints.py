@@ -3,12 +3,10 @@
 _FUNCTIONS = {
     "accuracy": "numpy.cbrt numpy.cos numpy.exp numpy.exp2 numpy.expm1 numpy.log numpy.log1p numpy.sin numpy.sqrt "
     "numpy.tan numpy.tanh lax.logistic lax.rsqrt",
-    "precision": "numpy.convolve numpy.correlate numpy.dot numpy.einsum numpy.inner numpy.matmul numpy.polyfit "
-    "numpy.tensordot numpy.vdot numpy.vecdot numpy.matvec numpy.vecmat numpy.linalg.matmul numpy.linalg.multi_dot "
+    "precision": "numpy.einsum numpy.polyfit numpy.matvec numpy.vecmat numpy.linalg.matmul numpy.linalg.multi_dot "
     "numpy.linalg.tensordot numpy.linalg.vecdot",
     "unique_indices": "numpy.take",
     "indices_are_sorted": "numpy.take",
-    "assume_unique_indices": "numpy.delete",
     "method": "numpy.digitize",
 }
 HINTS = {}

@@ -6,6 +6,7 @@ from .. import _rlx
 from .. import numpy as rnp
 from .._nodes import cast, inexact, node
 from .._op import op
+from ..numpy import _complex_functions
 from ..numpy._base import both_inexact, named, typed
 
 sub, mul, neg, pow, max, min = rnp.subtract, rnp.multiply, rnp.negative, rnp.power, rnp.maximum, rnp.minimum
@@ -83,6 +84,8 @@ def select(pred, on_true, on_false):
 def select_n(which, *cases):
     """For each element, the case with number `which`. With two cases `which` may be bool."""
     which = _rlx.value(which)
+    if len(cases) == 1 and which.dtype.kind in "biu":
+        return rnp.broadcast_to(cases[0], which.shape) if which.ndim else _rlx.value(cases[0])
     if not cases or which.dtype.kind == "b" and len(cases) != 2:
         raise ValueError(
             f"select_n: {len(cases)} cases for {which.dtype.name}; a bool selects one of "
@@ -168,7 +171,13 @@ def _special(name, text, op_name=None):
     return named(function, name, text)
 
 
-logistic = _special("logistic", "1 / (1 + exp(-x)).", "sigmoid")
+@op("x")
+def logistic(x):
+    """1 / (1 + exp(-x))."""
+    x = inexact(x)
+    return _complex_functions.sigmoid(x) if x.dtype.kind == "c" else node("sigmoid", x)
+
+
 erf = _special("erf", "The error function.")
 erfc = _special("erfc", "1 - erf(x), accurate for large x.")
 lgamma = _special("lgamma", "log of |gamma(x)|.")

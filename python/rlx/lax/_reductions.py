@@ -69,9 +69,9 @@ argmin = _place("argmin", rnp.argmin, "The index of the first minimum along an a
 
 
 @op("operand")
-def top_k(operand, k, *, axis=-1):
+def top_k(operand, k, *, axis=-1, is_stable=True):
     """[the k largest elements along an axis in descending order, their indices as int32]. Equal elements keep their
-    order.
+    order, whatever is_stable says.
     """
     x = _rlx.value(operand)
     axis = axis_of(axis, x.ndim, "top_k")
@@ -92,9 +92,11 @@ def _sorted(operand, dimension, num_keys):
             f"[1, {len(xs)}], and all shapes must be equal"
         )
     axis = axis_of(dimension, xs[0].ndim, "sort")
+    if xs[0].dtype.kind == "c" and len(xs) == 1:
+        return [rnp.sort(xs[0], axis)]
     if len(xs) == 1:
         return [_rlx.sort(xs, axis, False)]
-    if num_keys == 1:
+    if num_keys == 1 and xs[0].dtype.kind != "c":
         return list(_rlx.sort(xs, axis, False))
     order = None
     for key in reversed(xs[:num_keys]):

@@ -123,9 +123,9 @@ def savez(file, *arrays, **named):
     _write(file, ".npz", lambda to: np.savez(to, *arrays, **named))
 
 
-def load(file):
+def load(file, *, allow_pickle=False):
     """The array of a .npy file, or a dict with the arrays of an .npz file. A two-byte dtype without a name is
-    bfloat16.
+    bfloat16. allow_pickle has no effect: pickled objects are not arrays of numbers.
     """
     import numpy as np
 

@@ -224,8 +224,10 @@ def _slide(x, y, mode, what):
     return out[m - 1 : n]
 
 
-def _vectors(a, v, what):
+def _vectors(a, v, preferred, what):
     a, v = common([a, v], what)
+    if preferred is not None:
+        a, v = cast(a, preferred), cast(v, preferred)
     if a.ndim != 1 or v.ndim != 1:
         raise ValueError(f"{what}: {a.ndim} and {v.ndim} axes; both must be vectors")
     if a.dtype.kind == "b":
@@ -234,20 +236,20 @@ def _vectors(a, v, what):
 
 
 @op("a", "v")
-def convolve(a, v, mode="full"):
+def convolve(a, v, mode="full", *, precision=None, preferred_element_type=None):
     """The convolution of two vectors: full, of the length of the longer vector (same), or only where they overlap fully
     (valid).
     """
-    a, v = _vectors(a, v, "convolve")
+    a, v = _vectors(a, v, preferred_element_type, "convolve")
     if a.shape[0] < v.shape[0]:
         a, v = v, a
     return _slide(a, flip(v), mode, "convolve")
 
 
 @op("a", "v")
-def correlate(a, v, mode="valid"):
+def correlate(a, v, mode="valid", *, precision=None, preferred_element_type=None):
     """The sums of a[k + n] * conj(v[n]) for shifts k. The modes are those of convolve."""
-    a, v = _vectors(a, v, "correlate")
+    a, v = _vectors(a, v, preferred_element_type, "correlate")
     v = conj(v)
     if a.shape[0] >= v.shape[0]:
         return _slide(a, v, mode, "correlate")

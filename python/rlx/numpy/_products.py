@@ -38,16 +38,16 @@ def dot(x, y, *, precision=None, preferred_element_type=None):
 
 
 @op("x", "y")
-def vdot(x, y):
+def vdot(x, y, *, precision=None, preferred_element_type=None):
     """The inner product of all elements, with the conjugate of x."""
-    x, y = typed(x, y)
+    x, y = _preferred(x, y, preferred_element_type)
     return tensordot(conj(ravel(x)), ravel(y), 1)
 
 
 @op("x", "y")
-def inner(x, y):
+def inner(x, y, *, precision=None, preferred_element_type=None):
     """Inner products over the last axes."""
-    x, y = typed(x, y)
+    x, y = _preferred(x, y, preferred_element_type)
     if x.ndim == 0 or y.ndim == 0:
         return multiply(x, y)
     return tensordot(x, y, ((x.ndim - 1,), (y.ndim - 1,)))
@@ -60,9 +60,9 @@ def outer(x, y):
 
 
 @op("x", "y")
-def vecdot(x, y, *, axis=-1):
+def vecdot(x, y, *, axis=-1, precision=None, preferred_element_type=None):
     """Inner products along an axis, with the conjugate of x. Other axes broadcast."""
-    x, y = typed(x, y)
+    x, y = _preferred(x, y, preferred_element_type)
     x, y = moveaxis(x, axis, -1), moveaxis(y, axis, -1)
     if x.shape[-1] != y.shape[-1]:
         raise ValueError(f"vecdot: axes with {x.shape[-1]} and {y.shape[-1]} entries")
@@ -89,11 +89,11 @@ def vecmat(x, y):
 
 
 @op("x", "y")
-def tensordot(x, y, axes=2, *, precision=None):
+def tensordot(x, y, axes=2, *, precision=None, preferred_element_type=None):
     """The product summed over pairs of axes: the last `axes` axes of x and the first of y, or (axes of x, axes of
     y).
     """
-    x, y = typed(x, y)
+    x, y = _preferred(x, y, preferred_element_type)
     if isinstance(axes, int):
         if axes < 0 or axes > _b.min(x.ndim, y.ndim):
             raise ValueError(f"tensordot: {axes} axes for arrays with {x.ndim} and {y.ndim} axes")

@@ -194,9 +194,9 @@ def det(a):
 
 @op("a")
 def slogdet(a, *, method=None):
-    """(sign, log |det a|); 0 and -inf for singular matrices."""
-    if method not in (None, "lu"):
-        raise NotImplementedError(f'slogdet: method {method!r}; it must be "lu"')
+    """(sign, log |det a|); 0 and -inf for singular matrices. method ("lu" or "qr") has no effect."""
+    if method not in (None, "lu", "qr"):
+        raise ValueError(f'slogdet: method {method!r}; it must be "lu" or "qr"')
     return SlogdetResult(*_linalg("slogdet", _square(a, "slogdet")))
 
 
@@ -242,16 +242,24 @@ def _pinv_each(a, bound, hermitian):
     return _ranks.pinv_above(_for_pinv(a, hermitian), bound)
 
 
-@op("a", "b")
 def lstsq(a, b, rcond=None, *, numpy_resid=False):
     """(x, residuals, rank, s): the least-squares solution of a x = b with the smallest norm.
 
     Singular values up to rcond times the largest count as 0; the default is eps max(M, N). The residuals have shape
-    (1,) for one right-hand side, and (0,) if the matrix does not have more rows than columns, as in NumPy. numpy_resid,
-    which makes their shape depend on the rank too, is not supported.
+    (1,) for one right-hand side, and (0,) if the matrix does not have more rows than columns, as in NumPy. With
+    numpy_resid they have shape (0,) below full rank too, which compiled functions cannot know.
     """
+    x, residuals, rank, s = _lstsq(a, b, rcond)
     if numpy_resid:
-        raise NotImplementedError("lstsq: numpy_resid is not supported, because a shape would depend on the rank")
+        if _rlx.tracing() or isinstance(rank, _rlx.Value):
+            raise TypeError("lstsq: numpy_resid in a compiled function: the shape would depend on the rank")
+        if rank.ndim == 0 and int(rank) < s.shape[-1]:
+            residuals = reshape(residuals, (-1,))[:0]
+    return x, residuals, rank, s
+
+
+@op("a", "b")
+def _lstsq(a, b, rcond):
     a, b = inexact(a), inexact(b)
     x, residuals, rank, s = _linalg("lstsq", a, b, number=None if rcond is None else float(rcond))
     if a.ndim == 2 and all(isinstance(d, int) for d in a.shape) and a.shape[0] <= a.shape[1]:

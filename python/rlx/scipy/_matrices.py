@@ -6,8 +6,10 @@ from .. import _control
 from .._nodes import cast, inexact, node
 from .._op import op
 from ..numpy import arange, concatenate, conj, diagonal, expand_dims, eye, matmul, matrix_transpose, real, reshape
-from ..numpy import result_type, sqrt, where, zeros
+from ..numpy import broadcast_shapes, broadcast_to, result_type, sqrt, where, zeros
 from ..numpy import linalg as _linalg
+from .._transforms import vmap
+from ..numpy._base import held
 from ..numpy._eigen import each_matrix, schur_form, square_matrix
 
 
@@ -48,9 +50,22 @@ def _as(dtype, x):
     return x if dtype.kind == "c" else real(x)
 
 
+def solve_sylvester(a, b, q, *, method="schur", tol=1e-8):
+    """x with a x + x b = q. Leading axes are batches, which broadcast. method ("schur" or "eigen") and tol have no
+    effect.
+    """
+    if method not in ("schur", "eigen"):
+        raise ValueError(f'solve_sylvester: method {method!r}; it must be "schur" or "eigen"')
+    a, b, q = held(a), held(b), held(q)
+    batch = broadcast_shapes(a.shape[:-2], b.shape[:-2], q.shape[:-2])
+    if not batch:
+        return _solve_sylvester(a, b, q)
+    flat = [reshape(broadcast_to(x, (*batch, *x.shape[-2:])), (-1, *x.shape[-2:])) for x in (a, b, q)]
+    return reshape(vmap(_solve_sylvester)(*flat), (*batch, *q.shape[-2:]))
+
+
 @op("a", "b", "q")
-def solve_sylvester(a, b, q):
-    """x with a x + x b = q."""
+def _solve_sylvester(a, b, q):
     dtype = result_type(inexact(a), inexact(b), inexact(q))
     a, b = square_matrix(cast(a, dtype), "solve_sylvester"), square_matrix(cast(b, dtype), "solve_sylvester")
     q = cast(q, a.dtype)
