@@ -23,6 +23,9 @@ PEERS = {
     "image": ("jax.image",),
     "scipy.linalg": ("scipy.linalg", "jax.scipy.linalg"),
     "scipy.special": ("scipy.special", "jax.scipy.special"),
+    "scipy.fft": ("scipy.fft", "jax.scipy.fft"),
+    "scipy.ndimage": ("scipy.ndimage", "jax.scipy.ndimage"),
+    "scipy.cluster.vq": ("scipy.cluster.vq", "jax.scipy.cluster.vq"),
     "scipy.signal": ("scipy.signal", "jax.scipy.signal"),
 }
 PLACED = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)

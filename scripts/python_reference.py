@@ -281,7 +281,8 @@ def in_full(module, file, missing):
 def submodules(package):
     """The public modules of a package, as rlx.numpy.linalg."""
     found = [v for n, v in sorted(vars(package).items()) if isinstance(v, types.ModuleType) and not n.startswith("_")]
-    return [m for m in found if m.__name__.startswith(package.__name__ + ".") and "._" not in m.__name__]
+    own = [m for m in found if m.__name__.startswith(package.__name__ + ".") and "._" not in m.__name__]
+    return [m for part in own for m in (submodules(part) or [part])]
 
 
 def ops(module):
@@ -302,8 +303,14 @@ def text():
     import rlx.nn
     import rlx.numpy
     import rlx.random
+    import rlx.scipy.cluster.vq
+    import rlx.scipy.fft
+    import rlx.scipy.integrate
+    import rlx.scipy.interpolate
     import rlx.scipy.linalg
+    import rlx.scipy.ndimage
     import rlx.scipy.signal
+    import rlx.scipy.spatial.transform
     import rlx.scipy.special
     import rlx.scipy.stats
     import rlx.signal

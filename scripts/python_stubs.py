@@ -148,7 +148,9 @@ RESULTS_OF = {
         **dict.fromkeys("lu lu_factor qr".split(), "tuple[Array, ...]"),
         **dict.fromkeys("eigh svd".split(), "Any"),
         "cho_factor": "tuple[Array, bool]",
+        "qr_multiply": "tuple[Array, ...]",
     },
+    "rlx.scipy.cluster.vq": {"vq": "tuple[Array, Array]"},
     "rlx.signal": {"next_fast_len": "int", "welch_peaks": "tuple[Array, Array]"},
     "rlx.scipy.signal": {
         "welch": "tuple[Array, Array]",
@@ -205,8 +207,14 @@ def main():
     import rlx.nn
     import rlx.numpy
     import rlx.random
+    import rlx.scipy.cluster.vq
+    import rlx.scipy.fft
+    import rlx.scipy.integrate
+    import rlx.scipy.interpolate
     import rlx.scipy.linalg
+    import rlx.scipy.ndimage
     import rlx.scipy.signal
+    import rlx.scipy.spatial.transform
     import rlx.scipy.special
     import rlx.scipy.stats
     import rlx.signal
@@ -222,7 +230,10 @@ def main():
         wanted[folder / "__init__.pyi"] = stub(module, up + ".")
         for inner, part in vars(module).items():
             if isinstance(part, types.ModuleType) and part.__name__ == f"{module.__name__}.{inner}" and inner[0] != "_":
-                wanted[folder / f"{inner}.pyi"] = stub(part, up + ".")
+                if (folder / inner).is_dir():
+                    add(part, f"{name}/{inner}", up + ".")
+                else:
+                    wanted[folder / f"{inner}.pyi"] = stub(part, up + ".")
 
     add(rlx.numpy, "numpy", ".")
     add(rlx.nn, "nn", ".")

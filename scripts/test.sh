@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Everything CI checks, on a bare Debian 12: installs what is missing, builds and runs every test.
-# usage: scripts/test.sh [--yes] [--full cpu|adversarial|vulkan|opengl|webgpu|tpu]
+# usage: scripts/test.sh [--yes] [--full cpu|adversarial|vulkan|opengl|webgpu|tpu|python]
 #   --yes       do not ask before installing
 #   --full cpu  the whole matrix, hours: unit, golden, property and adversarial tests on the release code and the dev
 #               build too, the thread sanitizer, the baseline of a native build, ARM under emulation, an hour of
@@ -10,6 +10,8 @@
 #               build/report-adversarial-DATE.md
 #   --full vulkan, opengl, webgpu, tpu  everything of that device and nothing else; writes build/report-DEVICE-DATE.md
 #               (RLX_TEST_HARDWARE=1: on what the machine has, not on Mesa's rasterizers)
+#   --full python  the tests of JAX and of the array API standard on the Python package, and nothing else; writes
+#               build/report-python-DATE.md (JAX_TESTS, ARRAY_API_TESTS: checkouts of theirs; else they are fetched)
 # Output of the steps and what they took: build/steps. The end prints both, with the number of tests.
 set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
@@ -51,6 +53,7 @@ token-ids          | g++ release |    - | token ids beside the Python package to
 chat-templates     | g++ release |    - | chat templates beside the Python package jinja2
 grammars           | g++ release |    - | grammars of JSON schemas beside the Python package jsonschema
 benches            | g++ release |    - | benches beside their peers, and the other figures
+python-suites      | g++ release |    - | the tests of JAX and of the array API standard on the Python package
 device             | g++ release |    - | all samples and programs of one device
 device-programs    | g++ release |    - | random programs of one device
 device-python      | g++ release |    - | Python oracles of one device
@@ -85,10 +88,11 @@ while [ $# -gt 0 ]; do
     --full)
       full=${2:-}
       shift
-      [[ $full =~ ^(cpu|adversarial|vulkan|opengl|webgpu|tpu)$ ]] ||
-        fail "--full takes a device of this version: cpu, adversarial, vulkan, opengl, webgpu or tpu (got '$full')"
+      [[ $full =~ ^(cpu|adversarial|vulkan|opengl|webgpu|tpu|python)$ ]] ||
+        fail "--full takes a device of this version: cpu, adversarial, vulkan, opengl, webgpu or tpu, or python" \
+          "(got '$full')"
       ;;
-    -h | --help) sed -n '2,14s/^# //p' "${BASH_SOURCE[0]}" && exit 0 ;;
+    -h | --help) sed -n '2,16s/^# //p' "${BASH_SOURCE[0]}" && exit 0 ;;
     *) fail "unknown argument $1; usage: scripts/test.sh [--yes] [--full DEVICE]" ;;
   esac
   shift
@@ -174,6 +178,7 @@ write_report() {
     printf 'Commit %s; %s, %s processors; %s.\n\n' "$(git rev-parse --short HEAD 2>/dev/null || echo unknown)" \
       "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)" "$(nproc)" "$(g++ --version | head -n 1)"
     python3 scripts/test_report.py "$steps" --no-budgets || true
+    [ ! -f build/suites.md ] || { printf '\n## Suites of other projects\n\n' && cat build/suites.md; }
     [ ! -f build/benches.md ] || { printf '\n## Benches\n\n' && cat build/benches.md; }
   } >"$report"
   say "report: $report"
@@ -376,6 +381,14 @@ python_devices() { # whole programs of many ops: each takes seconds to compile t
       -k "(sample and (900000 or 900020)) or devices"
   done
 }
+python_suites() {
+  rm -f build/suites.md
+  python_wheel
+  "$python_env/bin/pip" install --quiet --disable-pip-version-check \
+    absl-py opt_einsum scipy mpmath hypothesis ndindex pytest-json-report
+  "$python_env/bin/python" scripts/array_api_suite.py --report build/suites.md
+  "$python_env/bin/python" tests/python/jax_suite/run.py --report build/suites.md --most 1200
+}
 bench_helpers() { "$python_env/bin/python" -m pytest -q -p no:cacheprovider tests/bench; }
 pages() { python3 tests/reports/report_test.py --rlx $release/rlx --model "$model_dir" --screenshots build/pages; }
 
@@ -569,6 +582,10 @@ fi
 step release-build release_build
 end_beside downloads
 use_all
+if [ "$full" = python ]; then
+  step python-suites python_suites
+  exit
+fi
 calibrate
 # Two compilers beside tests need memory: without it they run by themselves.
 if [ "$(awk '/^MemAvailable/ { print int($2 / 1048576) }' /proc/meminfo)" -ge 6 ]; then

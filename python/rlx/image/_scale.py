@@ -68,7 +68,8 @@ def scale_and_translate(image, shape, spatial_dims, scale, translation, method, 
     """Resamples the axes spatial_dims of an image: a point p of it comes to scale * p + translation, one number for
     each of these axes, in a result of `shape`. Places from outside of the image are 0.
 
-    method: as of resize, without "nearest". antialias widens the kernel along axes that shrink. precision has no effect.
+    method: as of resize, without "nearest". antialias widens the kernel along axes that shrink. precision has no
+    effect.
     """
     from . import _KINDS, _name_of
 

@@ -101,7 +101,9 @@ def variance_scaling(scale, mode, distribution, in_axis=-2, out_axis=-1, batch_a
         variance = scale / max(1.0, means[mode](*_fans(shape, in_axis, out_axis, batch_axis)))
         if _rnp.issubdtype(dtype, "complexfloating") and distribution != "normal":
             if distribution == "uniform":
-                return _in_disc(key, shape, dtype, lambda u: _rnp.sqrt(2 * u)) * _rnp.asarray(_math.sqrt(variance), dtype)
+                return _in_disc(key, shape, dtype, lambda u: _rnp.sqrt(2 * u)) * _rnp.asarray(
+                    _math.sqrt(variance), dtype
+                )
             below = 1 - _math.exp(-4)
             numbers = _in_disc(key, shape, dtype, lambda u: _rnp.sqrt(-_rnp.log1p(-below * u)))
             return numbers * _rnp.asarray(_math.sqrt(variance) / _COMPLEX_WITHIN_TWO, dtype)

@@ -6,7 +6,7 @@ from ._complex import conj
 from ._joining import concatenate
 from ._reductions import sum
 from ._search import searchsorted
-from ._shapes import broadcast_to, flip, moveaxis, ravel, reshape
+from ._shapes import broadcast_to, flip, ravel, reshape
 
 
 def _cut(x, axis, start, stop):

@@ -246,7 +246,7 @@ def _delete_traced(x, obj, axis):
     places = node("iota", dims=(n,), dtype="int32", axis=0)
     same = node("eq", reshape(places, (n, 1)), reshape(cast(obj, "int32"), (1, count)))
     gone = cast(node("reduce_max", cast(same, "uint8"), axes=[1], keep_dims=False) if count else places * 0, "bool")
-    (kept,) = _rlx.argsort([cast(gone, "int32")], 0, False)[: n - count],
+    (kept,) = (_rlx.argsort([cast(gone, "int32")], 0, False)[: n - count],)
     return node("gather", x, kept, axes=[axis], mode="clamp")
 
 

@@ -50,7 +50,9 @@ def sum(x, axis=None, dtype=None, *, keepdims=False, initial=None, where=None, p
 
 @op("x", "initial", "where")
 def prod(x, axis=None, dtype=None, *, keepdims=False, initial=None, where=None, promote_integers=True):
-    """The product over axes. Bools and small integers are multiplied as 32-bit integers, unless not promote_integers."""
+    """The product over axes. Bools and small integers are multiplied as 32-bit integers, unless not
+    promote_integers.
+    """
     x = _masked(summed(x, dtype, promote_integers), where, 1)
     out = reduced(x, "min" if x.dtype.kind == "b" else "prod", axis, keepdims, "prod")
     if x.dtype.kind == "b":
@@ -143,7 +145,8 @@ def any(x, axis=None, *, keepdims=False, where=None):
 def all(x, axis=None, *, keepdims=False, where=None):
     """True where all elements over axes are not zero."""
     x = _widened(truth(x), where)
-    return _extreme(x if where is None else node("bit_or", x, logical_not(_mask(where))), "min", axis, keepdims, True, None)
+    x = x if where is None else node("bit_or", x, logical_not(_mask(where)))
+    return _extreme(x, "min", axis, keepdims, True, None)
 
 
 def _less(ddof, correction, what):

@@ -11,8 +11,8 @@ from ._base import refuse_shape, summed, value
 
 @op("x")
 def astype(x, dtype, *, copy=True, device=None):
-    """x as another dtype; None: float32. Floats become integers by truncation and saturation, and NaN becomes 0. Bool is True where x
-    is not zero. copy has no effect: arrays are immutable.
+    """x as another dtype (None: float32). Floats become integers by truncation and saturation, and NaN becomes 0. Bool
+    is True where x is not zero. copy has no effect: arrays are immutable.
     """
     return cast(value(x), _rlx.dtype("float32" if dtype is None else dtype))
 

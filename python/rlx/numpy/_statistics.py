@@ -5,7 +5,7 @@ import math as _math
 
 from .. import _rlx
 from .._op import _has_value
-from ._base import array, as_index, axes_of, axis_of, cast, common, constant, extent_value, filled, float_of, held
+from ._base import array, as_index, axes_of, cast, common, constant, extent_value, filled, float_of, held
 from ._base import inexact, int_static, node, op, refuse_shape, value
 from ._complex import conj, real
 from ._creation import linspace

@@ -1,4 +1,6 @@
-"""The functions of jax.scipy: cluster, fft, integrate, interpolate, linalg, ndimage, signal, spatial, special, stats."""
+"""The functions of jax.scipy, in the modules cluster, fft, integrate, interpolate, linalg, ndimage, signal, spatial,
+special and stats.
+"""
 
 from .._names import getattr_of as _getattr_of
 

@@ -57,8 +57,8 @@ def toeplitz(c, r=None):
 
 @op("c", "r")
 def hankel(c, r=None):
-    """The matrix with first column c and last row r (zeros), whose antidiagonals are constant. r[0] is not read. Leading
-    axes are batches, which broadcast.
+    """The matrix with first column c and last row r (zeros), whose antidiagonals are constant. r[0] is not read.
+    Leading axes are batches, which broadcast.
     """
     c = _vector(c, "hankel", 0)
     r = c * 0 if r is None else _vector(r, "hankel", 0)

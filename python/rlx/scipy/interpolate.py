@@ -42,7 +42,9 @@ class RegularGridInterpolator:
         xi = _held(xi)
         xi = xi[..., None] if xi.ndim == 1 and len(self.grid) == 1 else xi
         if xi.shape[-1] != len(self.grid):
-            raise ValueError(f"RegularGridInterpolator: points of shape {xi.shape} for a grid with {len(self.grid)} axes")
+            raise ValueError(
+                f"RegularGridInterpolator: points of shape {xi.shape} for a grid with {len(self.grid)} axes"
+            )
         sides, outside = [], False
         for k, p in enumerate(self.grid):
             x = xi[..., k]

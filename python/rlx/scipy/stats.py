@@ -299,10 +299,9 @@ def _t_cdf(y, df):
 t = _continuous(
     "t",
     "df",
-    logpdf=lambda y, df: _s.gammaln((df + 1) / 2)
-    - _s.gammaln(df / 2)
-    - 0.5 * _log(df * _math.pi)
-    - (df + 1) / 2 * _log1p(y * y / df),
+    logpdf=lambda y, df: (
+        _s.gammaln((df + 1) / 2) - _s.gammaln(df / 2) - 0.5 * _log(df * _math.pi) - (df + 1) / 2 * _log1p(y * y / df)
+    ),
     cdf=_t_cdf,
     sf=lambda y, df: _t_cdf(-y, df),
 )
@@ -387,6 +386,8 @@ bernoulli = _discrete(
     logpmf=lambda k, p: _s.xlogy(k, p) + _s.xlog1py(1 - k, -p),
     cdf=lambda k, p: _where(k < 1, 1 - p, 1),
 )
+
+
 @_op("q", "p", "loc")
 def _bernoulli_ppf(q, p, loc=0):
     """The least number whose cdf is at least q; NaN for q or p outside of 0 to 1."""

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Runs the tests of JAX on rlx, through the package `jax` of the folder shim, and counts what fails by kind.
 
-    PYTHONPATH=build/python/python python tests/python/jax_suite/run.py --suite JAX [--files nn_test ...]
+    PYTHONPATH=build/python/python python tests/python/jax_suite/run.py [--suite JAX] [--files nn_test ...]
 
-JAX is a checkout of the sources of JAX: its folders `tests` and `jax/_src` with the tools of the tests. It also needs
-absl-py, opt_einsum and SciPy. Each file runs in processes of its own, in parts; a process that dies or hangs counts for
-the test that it was in, and the next process goes on behind it.
+JAX is a checkout of the sources of JAX, or its folders `tests` and `jax/_src` alone: the folder --suite, or else that
+of the variable JAX_TESTS, or else it is fetched with git. It also needs absl-py, opt_einsum and SciPy.
+
+Each file runs in processes of its own, in parts. A process that dies or hangs counts for the test that it was in, and
+the next process goes on behind it.
 """
 
 import argparse
@@ -29,6 +31,19 @@ FILES = [
     "nn_test", "random_test", "random_lax_test", "linalg_test", "fft_test", "api_test", "lax_control_flow_test",
     "custom_api_test", "lax_vmap_test", "lax_vmap_op_test", "lax_autodiff_test", "image_test", "polynomial_test",
 ]  # fmt: skip
+
+
+SITE, TAG = "https://github.com/jax-ml/jax", "jax-v0.10.2"
+
+
+def fetched(folder):
+    """The tests and their tools from the public site, kept in a folder."""
+    if not os.path.isdir(os.path.join(folder, "tests")):
+        git = ["git", "-c", "advice.detachedHead=false"]
+        clone = ["clone", "--quiet", "--depth=1", "--filter=blob:none", "--sparse", f"--branch={TAG}", SITE, folder]
+        subprocess.run(git + clone, check=True)
+        subprocess.run(git + ["-C", folder, "sparse-checkout", "set", "tests", "jax/_src"], check=True)
+    return folder
 
 
 class TookTooLong(Exception):
@@ -144,7 +159,7 @@ def read(path):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--suite", required=True)
+    parser.add_argument("--suite", default=os.environ.get("JAX_TESTS"), help="a checkout of JAX")
     parser.add_argument("--files", nargs="*", default=FILES)
     parser.add_argument("--cases", type=int, default=10, help="generated cases for each test")
     parser.add_argument("--limit", type=int, default=120, help="seconds for each test")
@@ -153,10 +168,10 @@ def main():
     parser.add_argument("--pattern", default="", help="only tests whose name has this regular expression")
     parser.add_argument("--worker", default="")
     parser.add_argument("--out", default="build/jax-suite")
-    parser.add_argument("--most", type=int, default=None, help="fail if more tests fail for other reasons than internals")
+    parser.add_argument("--most", type=int, default=None, help="fail if more fail for other reasons than internals")
     parser.add_argument("--report", default="", help="a file for the counts, in Markdown")
     options = parser.parse_args()
-    options.suite = os.path.abspath(options.suite)
+    options.suite = os.path.abspath(options.suite or fetched(os.path.join(options.out, "jax")))
     if options.worker:
         return worker(options)
     os.makedirs(options.out, exist_ok=True)

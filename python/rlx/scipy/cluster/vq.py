@@ -8,7 +8,9 @@ from ..._op import op as _op
 
 @_op("obs", "code_book")
 def vq(obs, code_book, check_finite=True):
-    """(the index of the nearest row of the code book for each observation, its distance). check_finite has no effect."""
+    """(the index of the nearest row of the code book for each observation, its distance). check_finite has no
+    effect.
+    """
     obs, codes = _inexact(obs), _inexact(code_book)
     if obs.ndim != codes.ndim:
         raise ValueError("vq: observation and code_book should have the same rank")

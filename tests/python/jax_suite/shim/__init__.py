@@ -127,7 +127,9 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 def install(suite):
     """Makes `import jax` give rlx; `suite` holds the folders `tests` and `jax` of JAX's sources."""
-    folders = [suite] + [p for p in sys.path if p and os.path.isfile(os.path.join(p, "jax", "_src", "lax_reference.py"))]
+    folders = [suite] + [
+        p for p in sys.path if p and os.path.isfile(os.path.join(p, "jax", "_src", "lax_reference.py"))
+    ]
     from . import standins
 
     sys.modules["jax._src.standins"] = standins

@@ -127,8 +127,13 @@ class Standin(types.ModuleType):
                 return found
             except (ImportError, AttributeError):
                 pass
-        if "_src" in self.__name__ or name.startswith("_") or name.endswith("_p") or self.__name__.startswith(
-            ("jax.interpreters", "jax.extend", "jax.sharding", "jax.experimental", "jax.export")
+        if (
+            "_src" in self.__name__
+            or name.startswith("_")
+            or name.endswith("_p")
+            or self.__name__.startswith(
+                ("jax.interpreters", "jax.extend", "jax.sharding", "jax.experimental", "jax.export")
+            )
         ):
             return Internal(full)
         if self._same is None and not self._ours:

@@ -1,10 +1,7 @@
 """jax._src.api: the transformations."""
 
-import contextlib
-import functools
-
 import rlx
-from jax._src.standins import Internal, UsesInternals
+from jax._src.standins import UsesInternals
 
 jit = rlx.jit
 

@@ -137,9 +137,13 @@ def issubdtype(a, b):
     if name in {t.name for t in _custom_float_dtypes}:
         if b in (np.floating, np.inexact, np.number, np.generic, rnp.floating, rnp.inexact, rnp.number):
             return True
-        return not isinstance(b, type) and np.dtype(b).name == name or isinstance(b, type) and (
-            not issubclass(b, np.generic) or b in _custom_float_scalar_types
-        ) and _same(b, name)
+        return (
+            not isinstance(b, type)
+            and np.dtype(b).name == name
+            or isinstance(b, type)
+            and (not issubclass(b, np.generic) or b in _custom_float_scalar_types)
+            and _same(b, name)
+        )
     if name in ("int2", "int4", "uint2", "uint4"):
         groups = {np.integer, np.number, np.generic, rnp.integer, rnp.number}
         groups |= {np.unsignedinteger, rnp.unsignedinteger} if name[0] == "u" else {np.signedinteger, rnp.signedinteger}
@@ -197,7 +201,9 @@ def to_inexact_dtype(x):
     kind = np.dtype(x)
     if issubdtype(kind, np.inexact):
         return kind
-    return np.dtype(np.float64) if kind.name in ("int64", "uint64") and config.enable_x64.value else np.dtype(np.float32)
+    return (
+        np.dtype(np.float64) if kind.name in ("int64", "uint64") and config.enable_x64.value else np.dtype(np.float32)
+    )
 
 
 def to_floating_dtype(x):

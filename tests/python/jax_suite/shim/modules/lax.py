@@ -1,3 +1,1 @@
 """jax.lax: rlx.lax, with the control flow of rlx."""
-
-import rlx as _rlx

@@ -6,10 +6,6 @@ jaxlib_extension_version = 999
 ifrt_version = 999
 
 
-class cuda_versions:
-    pass
-
-
 cuda_versions = None
 gpu_solver = None
 

@@ -1,7 +1,5 @@
 """jax.numpy: rlx.numpy; dtypes are called and compared as JAX's are."""
 
-import builtins as _builtins
-
 import numpy as _np
 import rlx as _rlx
 import rlx.numpy as _rnp

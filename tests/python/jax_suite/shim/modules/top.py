@@ -20,7 +20,6 @@ from jax._src.xla_bridge import (  # noqa: F401
 )
 
 
-
 class _Policies:
     def __getattr__(self, name):
         return getattr(_rlx.checkpoint_policies, name, None) or Missing(f"jax.checkpoint_policies.{name}")
