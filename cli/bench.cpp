@@ -22,6 +22,7 @@
 #include "cli/graph_file.h"
 #include "cli/made_up.h"
 #include "cli/memory_report.h"
+#include "cli/model_names.h"
 #include "cli/terminal.h"
 #include "cli/usage.h"
 #include "rlx/formats/json.h"
@@ -434,10 +435,10 @@ void bench(const BenchOptions& o) {
                      o.graph.empty() ? "there is nothing to measure: no graph and no model is given"
                                      : "both a graph and a model are given",
                      "give either a graph file or --model DIR");
-  if (o.model.empty())
-    bench_graph(o);
-  else
-    bench_model(o);
+  if (o.model.empty()) return bench_graph(o);
+  BenchOptions found = o;
+  found.model = model_path(o.model);
+  bench_model(found);
 }
 
 }  // namespace

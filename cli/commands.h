@@ -20,6 +20,7 @@ void register_index(CommandLine& line);
 void register_inspect(CommandLine& line);
 void register_ops(CommandLine& line);
 void register_opt(CommandLine& line);
+void register_pull(CommandLine& line);
 void register_rerank(CommandLine& line);
 void register_run(CommandLine& line);
 void register_search(CommandLine& line);

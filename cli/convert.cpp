@@ -7,6 +7,7 @@
 #include "cli/arguments.h"
 #include "cli/commands.h"
 #include "cli/device_options.h"
+#include "cli/model_names.h"
 #include "cli/terminal.h"
 #include "cli/usage.h"
 #include "rlx/models/convert/model_convert.h"
@@ -66,11 +67,12 @@ void convert(const ConvertArgs& args) {
     if (bar) bar->clear();
     std::fprintf(stderr, "note: %s\n", text.c_str());
   };
-  const bool from_file = !std::filesystem::is_directory(args.source);
+  const std::string source = model_path(args.source);
+  const bool from_file = !std::filesystem::is_directory(source);
   if (ends_in_gguf(args.target)) {
-    convert_to_gguf(args.source, args.target, options);
+    convert_to_gguf(source, args.target, options);
   } else if (from_file) {
-    convert_to_folder(args.source, args.target, options);
+    convert_to_folder(source, args.target, options);
   } else {
     throw UsageError(
         ErrorCode::InvalidArgument,
@@ -87,8 +89,10 @@ void register_convert(CommandLine& line) {
       line.add_command("convert", "Convert a model: Hugging Face folder <-> GGUF file, or a GGUF file to other types");
   auto args = std::make_shared<ConvertArgs>();
   command
-      .add_option("source", args->source,
-                  "A folder with config.json and safetensors, or a GGUF file (any part of a split one)")
+      .add_option(
+          "source", args->source,
+          "A folder with config.json and safetensors, a GGUF file (any part of a split one), or a name on a hub "
+          "(rlx pull)")
       .required();
   command.add_option("target", args->target, "A file *.gguf, or a folder for config.json and model.safetensors")
       .required();

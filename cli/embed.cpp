@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/device_options.h"
 #include "cli/memory_report.h"
+#include "cli/model_names.h"
 #include "cli/terminal.h"
 #include "cli/usage.h"
 #include "rlx/base/utf8.h"
@@ -214,7 +215,7 @@ void run(const EmbedArgs& args) {
   options.max_sequence = args.max_tokens;
   options.dimensions = args.dimensions;
   options.zero_empty = args.zero_empty;
-  SentenceEncoder encoder(args.model, options);
+  SentenceEncoder encoder(model_path(args.model), options);
   const std::string prompt = args.prompt.empty() ? encoder.prompt(args.prompt_name) : args.prompt;
   if (args.skip_empty || args.zero_empty) {
     const std::vector<std::size_t> empty = find_empty(args, input, encoder);
@@ -257,7 +258,9 @@ void run(const EmbedArgs& args) {
 void register_embed(CommandLine& line) {
   auto args = std::make_shared<EmbedArgs>();
   const Command cmd = line.add_command("embed", "Embed texts with a sentence-embedding model");
-  cmd.add_option("--model", args->model, "Model folder: config.json, tokenizer.json or vocab.txt, model.safetensors")
+  cmd.add_option("--model", args->model,
+                 "Model folder (config.json, tokenizer.json or vocab.txt, model.safetensors), or a name on a hub "
+                 "(rlx pull)")
       .required()
       .type_name("DIR");
   cmd.add_option("--text", args->texts, "A text to embed; may be given several times")

@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/device_options.h"
 #include "cli/memory_report.h"
+#include "cli/model_names.h"
 #include "cli/searchable.h"
 #include "cli/terminal.h"
 #include "cli/usage.h"
@@ -37,7 +38,7 @@ struct Known {
 Known settings_of(const IndexArgs& args) {
   Known out{args.paths, {}, args.model.value_or(""), args.dimensions};
   if (!args.paths.empty()) {
-    if (!args.model) throw UsageError(ErrorCode::InvalidArgument, "--model is required", "the folder of a model");
+    if (!args.model) throw UsageError(ErrorCode::InvalidArgument, "--model is required", "the folder or the name of a model");
     out.options = args.folders.index_options(PassageKind::Chunks);
     out.options.vectors = args.vectors == "f16" ? DType::F16 : DType::I8;
   } else {
@@ -67,7 +68,7 @@ void run(const IndexArgs& args) {
   const NamedDevice device = device_called(args.device);
   options.device = device.id, options.device_options = device.options;
   options.max_batch = args.batch, options.dimensions = known.dimensions;
-  SentenceEncoder encoder(known.model, options);
+  SentenceEncoder encoder(model_path(known.model), options);
   std::optional<ProgressBar> bar;
   const TextIndexUpdate done =
       update_text_index(args.output, known.paths, encoder, known.options, [&](std::size_t embedded, std::size_t all) {
@@ -94,7 +95,8 @@ void register_index(CommandLine& line) {
   const Command cmd =
       line.add_command("index", "Keep the passages of files and folders with their vectors, for rlx search --index");
   cmd.add_option("--model", args->model,
-                 "Model folder: config.json, tokenizer.json or vocab.txt, model.safetensors; default: the index's")
+                 "Model folder (config.json, tokenizer.json or vocab.txt, model.safetensors), or a name on a hub "
+                 "(rlx pull); default: the index's")
       .type_name("DIR");
   const Argument paths =
       cmd.add_option("paths", args->paths, "Text files, gzip too, and folders of them; default: those of the index")

@@ -8,6 +8,7 @@
 #include "cli/device_options.h"
 #include "cli/graph_file.h"
 #include "cli/made_up.h"
+#include "cli/model_names.h"
 #include "cli/terminal.h"
 #include "cli/usage.h"
 #include "rlx/compiler/pipeline.h"
@@ -35,11 +36,12 @@ Graph load(const InspectArgs& args) {
                                         : "both a graph and a model are given",
                      "give either a graph file or --model DIR");
   if (!args.graph.empty()) return read_graph(args.graph);
-  const SentenceModelConfig config = read_sentence_config(args.model);
+  const std::string model = model_path(args.model);
+  const SentenceModelConfig config = read_sentence_config(model);
   if (config.encoder.family != "bert" || !config.dense.empty()) {
     EncoderGraphOptions options = encoder_graph_options(config);
     options.batch = args.batch, options.sequence = args.sequence;
-    return build_encoder(config.encoder, open_encoder_weights(args.model, config.encoder, options), options);
+    return build_encoder(config.encoder, open_encoder_weights(model, config.encoder, options), options);
   }
   BertGraphOptions options;
   options.batch = args.batch;

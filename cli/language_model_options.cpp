@@ -9,6 +9,7 @@
 
 #include "cli/arguments.h"
 #include "cli/device_options.h"
+#include "cli/model_names.h"
 #include "cli/terminal.h"
 #include "cli/usage.h"
 #include "rlx/base/utf8.h"
@@ -48,6 +49,7 @@ std::vector<AdapterOptions> adapter_options(const ModelArgs& args) {
         throw UsageError(ErrorCode::InvalidArgument,
                          concat_text("--adapter ", arg, ": \"", scale, "\" is not a scale"));
     }
+    part.path = model_path(part.path);
     all.parts.push_back(part);
   }
   return {all};
@@ -130,13 +132,16 @@ GenerationOptions generation_options(const ModelArgs& args, const LanguageModel&
   return o;
 }
 
-LoadedModels load_models(const ModelArgs& args) {
+LoadedModels load_models(const ModelArgs& given) {
+  ModelArgs args = given;
   (void)check_arguments([&] { return Sampler(args.sampling); });
   (void)check_arguments([&] { return StopStrings(args.stop); });
   for (const std::string& arg : args.logit_bias) (void)token_bias(arg);
   if (!args.order.empty()) (void)check_arguments([&] { return parse_sampling_order(args.order); });
   Session session = session_on(args.device);
   session.with_threads(args.threads);
+  args.model = model_path(args.model);
+  if (!args.draft.empty()) args.draft = model_path(args.draft);
   const auto start = std::chrono::steady_clock::now();
   DecoderOptions options = decoder_options(args);
   options.adapters = adapter_options(args);
@@ -180,7 +185,9 @@ void require_text(const std::string& text, std::string_view what) {
 }
 
 void add_model_options(Command cmd, ModelArgs& args) {
-  cmd.add_option("model", args.model, "A GGUF file, or a folder with config.json, *.safetensors and tokenizer.json")
+  cmd.add_option("model", args.model,
+                 "A GGUF file, a folder with config.json, *.safetensors and tokenizer.json, or a name on a hub "
+                 "(rlx pull)")
       .required()
       .type_name("MODEL");
   cmd.add_option("-n,--tokens", args.tokens, "Maximum number of tokens to generate; 0: until the context is full")

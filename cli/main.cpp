@@ -38,6 +38,7 @@ int run(int argc, char** argv) {
   register_bench(line);
   register_devices(line);
   register_run(line);
+  register_pull(line);
   register_convert(line);
   register_opt(line);
   register_inspect(line);

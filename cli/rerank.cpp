@@ -7,6 +7,7 @@
 #include "cli/commands.h"
 #include "cli/device_options.h"
 #include "cli/memory_report.h"
+#include "cli/model_names.h"
 #include "cli/searchable.h"
 #include "cli/terminal.h"
 #include "cli/usage.h"
@@ -45,7 +46,7 @@ void run(const RerankArgs& args) {
   options.max_batch = args.batch, options.max_sequence = args.max_tokens;
   options.instruction = args.instruction;
   if (args.raw) options.activation = ScoreActivation::Identity;
-  Reranker reranker(*args.model, options);
+  Reranker reranker(model_path(*args.model), options);
   if (reranker.labels() != 1)
     throw Error(
         ErrorCode::Unsupported,
@@ -74,7 +75,8 @@ void run(const RerankArgs& args) {
 void register_rerank(CommandLine& line) {
   auto args = std::make_shared<RerankArgs>();
   const Command cmd = line.add_command("rerank", "Order passages of text files by how well they answer a query");
-  cmd.add_option("--model", args->model, "Folder of a cross-encoder (required): config.json, tokenizer, *.safetensors")
+  cmd.add_option("--model", args->model,
+                 "Folder of a cross-encoder, or its name on a hub (required): config.json, tokenizer, *.safetensors")
       .type_name("DIR");
   cmd.add_option("-q,--query", args->query, "The query that passages are ranked for").required().type_name("TEXT");
   cmd.add_option("--instruction", args->instruction, "The task, for Qwen3 rerankers: which passages are relevant")

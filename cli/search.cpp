@@ -9,6 +9,7 @@
 #include "cli/commands.h"
 #include "cli/device_options.h"
 #include "cli/memory_report.h"
+#include "cli/model_names.h"
 #include "cli/searchable.h"
 #include "cli/terminal.h"
 #include "cli/usage.h"
@@ -35,7 +36,7 @@ SentenceEncoder open_encoder(const SearchArgs& args, const std::string& model, s
   const NamedDevice device = device_called(args.device);
   options.device = device.id, options.device_options = device.options;
   options.max_batch = args.batch, options.dimensions = dimensions;
-  return SentenceEncoder(model, options);
+  return SentenceEncoder(model_path(model), options);
 }
 
 void report_memory_of(const SearchArgs& args, const SentenceEncoder& encoder) {
@@ -149,7 +150,8 @@ void register_search(CommandLine& line) {
   const Command cmd =
       line.add_command("search", "Find the passages of files, folders or an index closest in meaning to a query");
   cmd.add_option("--model", args->model,
-                 "Model folder: config.json, tokenizer.json or vocab.txt, model.safetensors; default: the index's")
+                 "Model folder (config.json, tokenizer.json or vocab.txt, model.safetensors), or a name on a hub "
+                 "(rlx pull); default: the index's")
       .type_name("DIR");
   cmd.add_option("query", args->query, "What to look for").required();
   const Argument paths =
