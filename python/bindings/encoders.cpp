@@ -1,4 +1,5 @@
 // Text encoders in Python: sentence embeddings and rerankers.
+#include "python/bindings/hub.h"
 #include "python/bindings/runtime.h"
 #include "python/bindings/text.h"
 #include "rlx/models/reranker.h"
@@ -70,9 +71,11 @@ std::optional<ScoreActivation> activation_from(nb::handle h) {
 }  // namespace
 
 void bind_encoders(nb::module_& m) {
-  nb::class_<PyEncoder>(m, "SentenceEncoder",
-                        "Sentence embeddings from a Hugging Face model folder (docs/embeddings.md). dimensions: the "
-                        "number of elements kept of each vector, for models that were trained for it; 0: all.")
+  nb::class_<PyEncoder>(
+      m, "SentenceEncoder",
+      "Sentence embeddings from a Hugging Face model folder, or a model's name on a hub (docs/embeddings.md, "
+      "docs/hub.md). dimensions: the number of elements kept of each vector, for models that were trained for it; 0: "
+      "all.")
       .def(
           "__init__",
           [](PyEncoder* self, const std::filesystem::path& path, int threads, std::int64_t max_batch,
@@ -81,7 +84,7 @@ void bind_encoders(nb::module_& m) {
             auto o = encoder_options<SentenceEncoderOptions>(threads, max_batch, max_sequence, device, device_options);
             o.dimensions = dimensions;
             o.zero_empty = zero_empty;
-            const std::string folder = existing(path);
+            const std::string folder = existing_model(path);
             const nb::gil_scoped_release free;
             new (self) PyEncoder{SentenceEncoder(folder, o)};
           },
@@ -111,10 +114,11 @@ void bind_encoders(nb::module_& m) {
       .def_prop_ro(
           "passage_prompt", [](PyEncoder& e) { return text_object(e.encoder.passage_prompt()); },
           "The prompt for passages; it may be empty.");
-  nb::class_<PyReranker>(m, "Reranker",
-                         "A reranker: a cross-encoder from a Hugging Face model folder that scores how well passages "
-                         "answer a query (docs/embeddings.md). activation: \"sigmoid\" or \"identity\"; None: the one "
-                         "of the model. instruction: the task, for rerankers of the Qwen3 family.")
+  nb::class_<PyReranker>(
+      m, "Reranker",
+      "A reranker: a cross-encoder from a Hugging Face model folder, or by its name on a hub, that scores "
+      "how well passages answer a query (docs/embeddings.md). activation: \"sigmoid\" or \"identity\"; None: the one "
+      "of the model. instruction: the task, for rerankers of the Qwen3 family.")
       .def(
           "__init__",
           [](PyReranker* self, const std::filesystem::path& path, int threads, std::int64_t max_batch,
@@ -123,7 +127,7 @@ void bind_encoders(nb::module_& m) {
             auto o = encoder_options<RerankerOptions>(threads, max_batch, max_sequence, device, device_options);
             o.activation = activation_from(activation);
             if (!instruction.is_none()) o.instruction = text_from(instruction, "Reranker: instruction");
-            const std::string folder = existing(path);
+            const std::string folder = existing_model(path);
             const nb::gil_scoped_release free;
             new (self) PyReranker{Reranker(folder, o)};
           },

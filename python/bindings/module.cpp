@@ -2,6 +2,7 @@
 #include "python/bindings/common.h"
 #include "python/bindings/ending_threads.h"
 #include "python/bindings/functions.h"
+#include "python/bindings/hub.h"
 #include "rlx/base/sigbus_guard.h"
 
 // A second interpreter of the process would share the types and registries of the first, and take them along when it
@@ -31,6 +32,7 @@ NB_MODULE(_rlx, m) {
   bind_runtime(m);
   bind_dispatch(m);
   bind_files(m);
+  bind_hub(m);
   bind_encoders(m);
   bind_custom(m);
   bind_text(m);

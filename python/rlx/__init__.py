@@ -114,6 +114,6 @@ _INSTEAD = {
 __getattr__ = _names.getattr_of(
     "rlx",
     _INSTEAD,
-    "custom_derivatives debug flatten_util formats image lax models nn random scipy signal text tree_util".split(),
+    "custom_derivatives debug flatten_util formats hub image lax models nn random scipy signal text tree_util".split(),
     renamed={"Page": ("Report", Report)},
 )

@@ -9,6 +9,7 @@ from . import flatten_util as flatten_util
 from . import formats as formats
 from . import image as image
 from . import lax as lax
+from . import hub as hub
 from . import models as models
 from . import nn as nn
 from . import numpy as numpy

@@ -9,7 +9,7 @@ docs/generation.md describes the samplers, docs/language_models.md the model fam
 
 import warnings
 
-from . import _rlx
+from . import _rlx, hub
 from ._names import renamed_arguments
 from ._rlx import Answer, Flow, Grammar, LanguageModel, Reranker, Sampler, SentenceEncoder
 
@@ -42,6 +42,16 @@ async def _chunks(self):
 Answer.__aiter__ = _chunks
 
 
+def _found_adapters(given):
+    """The adapters with the paths of those that a hub has; the extension checks the rest."""
+    if isinstance(given, dict):
+        return {name: _found_adapters(parts) for name, parts in given.items()}
+    if isinstance(given, (list, tuple)):
+        found = [_found_adapters(part) for part in given]
+        return tuple(found) if isinstance(given, tuple) else found
+    return hub.find(given)
+
+
 @renamed_arguments(products="matmul_precision", forms="packed_weights", verify_forms="verify_packed_weights")
 def load(
     path,
@@ -67,7 +77,8 @@ def load(
     packed_weights=None,
     verify_packed_weights=False,
 ):
-    """Loads the language model of a Hugging Face folder (config.json, *.safetensors, tokenizer.json) or a GGUF file.
+    """Loads the language model of a Hugging Face folder (config.json, *.safetensors, tokenizer.json), a GGUF file, or a
+    name on a hub, "org/name" or "org/name:FILE" (rlx.hub).
 
     context: the largest number of tokens of a sequence; 0: that of the model, at most 4096
     cache: the type of keys and values in the cache: "f32", "bf16", "f16", "q8_0" or "q4_0"
@@ -92,7 +103,7 @@ def load(
     verify_packed_weights: reads all packed weights first and compares their checksums
     """
     model = _rlx.load_language_model(
-        path,
+        hub.find(path),
         dict(
             context=context,
             cache=cache,
@@ -105,8 +116,8 @@ def load(
             page=page,
             pages=pages,
             prefix_cache=prefix_cache,
-            adapters=adapters,
-            draft=draft,
+            adapters=_found_adapters(adapters),
+            draft=hub.find(draft),
             draft_tokens=draft_tokens,
             lookup=lookup,
             check_memory=check_memory,
@@ -122,8 +133,8 @@ def load(
 
 
 def convert(source, target, *, type=None, head_type=None, importance="", threads=0, split_max_bytes=0, note=None):
-    """Converts the model in `source`, a folder or a GGUF file, and writes it to `target`: a GGUF file if the name ends
-    with .gguf, else a folder.
+    """Converts the model in `source`, a folder, a GGUF file or a name on a hub, and writes it to `target`: a GGUF
+    file if the name ends with .gguf, else a folder.
 
     type: the type of the matrices, "Q8_0", "Q4_K", "BF16", ...; None: unchanged
     head_type: the type of the output matrix; None: at least Q6_K
@@ -132,7 +143,7 @@ def convert(source, target, *, type=None, head_type=None, importance="", threads
     note: a function that is called with messages for the user, for example that a matrix got another type
     """
     _rlx.convert_model(
-        source,
+        hub.find(source),
         target,
         type=type,
         head_type=head_type,

@@ -5,6 +5,7 @@ and the devices that the oracle suites run on.
 import os
 import sys
 
+os.environ["HF_HUB_OFFLINE"] = "1"  # no test asks a real hub, whatever it names
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ.setdefault("JAX_ENABLE_X64", "1")
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")  # it judges small arrays: compiling is what takes long
