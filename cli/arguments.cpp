@@ -124,6 +124,22 @@ std::string CommandLine::with_new_name(const std::string& command, const std::st
   return argument;
 }
 
+namespace {
+// "did you mean '--top-p'? " for the first argument that is written like an option and is none of the command.
+std::string meant_option(const CLI::App& command, int argc, const char* const* argv) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options())
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  for (int i = 2; i < argc && std::string_view(argv[i]) != "--"; ++i) {
+    const std::string_view text = argv[i], name = text.substr(0, text.find('='));
+    if (!name.starts_with("--") || std::find(names.begin(), names.end(), name) != names.end()) continue;
+    const std::string meant = did_you_mean(name, names);
+    return meant.empty() ? meant : meant + " ";
+  }
+  return {};
+}
+}  // namespace
+
 int CommandLine::run(int argc, const char* const* argv) {
   std::vector<std::string> arguments;  // in reverse, as CLI::App takes them
   bool options = true;                 // "--" ends them
@@ -139,7 +155,8 @@ int CommandLine::run(int argc, const char* const* argv) {
     return app_->exit(asked);
   } catch (const CLI::ParseError& e) {
     const std::vector<CLI::App*> given = app_->get_subcommands();
-    std::fprintf(stderr, "rlx: %s\n  hint: `rlx %s--help` lists the options\n", e.what(),
+    std::fprintf(stderr, "rlx: %s\n  hint: %s`rlx %s--help` lists the options\n", e.what(),
+                 given.empty() ? "" : meant_option(*given.front(), argc, argv).c_str(),
                  given.empty() ? "" : (given.front()->get_name() + " ").c_str());
     return 2;
   }

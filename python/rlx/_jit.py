@@ -8,7 +8,7 @@ import types
 import weakref
 
 from . import _captures, _program_file, _rlx, tree
-from ._names import renamed_arguments
+from ._names import guess, renamed_arguments
 
 
 class ShapeDtype:
@@ -495,6 +495,9 @@ def jit(
             cache_size=cache_size,
             **options,
         )
+    for name in options:  # those that are none at all are compile options, which the compiler checks
+        if advice := guess(name, sorted(settings.keys() - options.keys())):
+            raise TypeError(f"jit has no option {name!r}: {advice}")
     if not isinstance(cache_size, int) or not 0 < cache_size < 1 << 31:
         raise ValueError(f"jit: cache_size must be 1 or more, got {cache_size!r}")
     for name, x in (("dims", dims), ("bounds", bounds)):

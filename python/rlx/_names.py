@@ -82,7 +82,9 @@ def own_names(function, kwargs, names):
                 continue
             raise TypeError(f"{function.__name__}(out=...): rlx arrays are not written in place; use the result")
         if name is None:
-            raise TypeError(f"{function.__name__} has no argument {k!r}; it has {', '.join(names)}")
+            advice = "did you mean axis?" if k == "dim" and "axis" in names else guess(k, names)
+            has = f": {advice} It has" if advice else "; it has"
+            raise TypeError(f"{function.__name__} has no argument {k!r}{has} {', '.join(names)}")
         if name in out or name != k and name in kwargs:
             raise TypeError(f"{function.__name__}: the argument {name} is given twice, once as {k}")
         out[name] = v

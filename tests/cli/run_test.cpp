@@ -76,6 +76,13 @@ TEST_CASE("rlx run: npy and npz outputs, F64") {
   CHECK(contains(run_rlx(d.graph() + d.x() + d.w() + "--print --max-values 1 --output " + y).out, "-1 ... (3 more)"));
 }
 
+TEST_CASE("rlx run: an option that is spelt wrong is named with the nearest one") {
+  expect_failure(run_rlx("run --max_values 3 x.rlx"), 2, "did you mean '--max-values'? `rlx run --help` lists");
+  expect_failure(run_rlx("run x.rlx --outputs=y.npy"), 2, "did you mean '--output'? `rlx run --help` lists");
+  expect_failure(run_rlx("generate m --top_p 0.5"), 2, "did you mean '--top-p'? `rlx generate --help` lists");
+  expect_failure(run_rlx("run x.rlx --frobnicate"), 2, "hint: `rlx run --help` lists");
+}
+
 TEST_CASE("rlx run: --nan-check and --inf-check name the op where a NaN or an infinity begins") {
   const TempDir dir;
   const std::string graph = dir.file("log.rlx"), x = " --input " + dir.file("x.npy");

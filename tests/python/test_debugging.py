@@ -94,6 +94,33 @@ def test_wrong_names(get, wanted):
         get()
 
 
+@pytest.mark.parametrize(
+    "call, wanted",
+    [
+        (lambda: rnp.sum(X, axs=0), r"sum has no argument 'axs': did you mean axis\? It has x, axis"),
+        (lambda: rnp.sum(X, dim=0), r"sum has no argument 'dim': did you mean axis\?"),
+        (lambda: rlx.array(X).sum(keepdim=True), r"did you mean keepdims\?"),
+        (lambda: rnp.zeros(2, dtyp="int32"), r"zeros has no argument 'dtyp': did you mean dtype\?"),
+        (lambda: rnp.clip(X, mn=0), r"clip has no argument 'mn': did you mean min\?"),
+        (lambda: rlx.random.uniform(rlx.random.key(0), minvall=0), r"did you mean minval\? It has key"),
+        (lambda: rnp.sum(X, frobnicate=0), r"sum has no argument 'frobnicate'; it has x, axis"),
+        (lambda: rlx.jit(lambda x: x, static_argnum=0), "no option 'static_argnum': did you mean static_argnums"),
+        (lambda: rlx.jit(lambda x: x, devce="cpu"), r"jit has no option 'devce': did you mean device"),
+        (lambda: rlx.jit(lambda x: x, nan_chek=True)(X), r"no compile option 'nan_chek'; did you mean 'nan_check'"),
+    ],
+)
+def test_wrong_names_of_arguments(call, wanted):
+    with pytest.raises(TypeError, match=wanted):
+        call()
+
+
+def test_compile_options_are_options_of_jit():
+    flags = dict.fromkeys(("fuse", "constant_folding", "dce", "kernels"), True)
+    flags |= dict.fromkeys(("keep_stages", "must_alias", "verbose", "nan_check"), False)
+    others = {"symbol_modes": {}, "placement": {}, "keep_state_on_failure": []}
+    assert np.array_equal(rlx.jit(lambda x: x + 1, **flags, **others)(X), X + 1)
+
+
 def test_advice_is_no_attribute():
     x = rlx.array(X)
     for name in ("cpu", "numpy", "exp", "unsqueeze"):
