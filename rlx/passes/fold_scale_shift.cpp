@@ -14,6 +14,8 @@
 namespace rlx {
 namespace {
 
+constexpr std::size_t kLargeBytes = std::size_t{2} << 20;  // about an L2 cache
+
 class ScaleFolder {
  public:
   ScaleFolder(GraphRewriter& r, const PassContext& context)
@@ -186,15 +188,19 @@ class ScaleFolder {
   }
 
   // Writes a norm that is not folded out of elementwise ops, where they join the chain that reads it, or where the
-  // target has no kernel for the norm.
+  // target has no kernel for the norm. With channels that are not last, regions take longer for a number of each
+  // channel than the kernel of the norm, which outweighs the saved pass over values in cache.
   void write_out(NodeId id) {
     const Node& n = g_.node(id);
-    const DType t = n.shape().dtype();
-    const bool joins = r_.uses().single_use(Value(id)) && runs_per_element(g_, r_.uses().uses(Value(id))[0].user);
-    if (accumulator_dtype(t) != t || !context_.claims->has(OpKind::ElementwiseRegion) ||
-        context_.options.unfuse_elementwise_regions || (!joins && context_.claims->has(OpKind::BatchNorm)))
-      return;
     const auto& op = n.op.as<ops::BatchNorm>();
+    const DType t = n.shape().dtype();
+    if (accumulator_dtype(t) != t || !context_.claims->has(OpKind::ElementwiseRegion) ||
+        context_.options.unfuse_elementwise_regions)
+      return;
+    const bool joins = r_.uses().single_use(Value(id)) && runs_per_element(g_, r_.uses().uses(Value(id))[0].user);
+    const bool pays =
+        op.axis + 1 == n.shape().rank() || (n.shape().is_static() && n.shape().size_bytes() >= kLargeBytes);
+    if (!(joins && pays) && context_.claims->has(OpKind::BatchNorm)) return;
     const auto vector = [&](Expr v) { return along(v, n.shape().rank(), static_cast<int>(op.axis)); };
     Expr scale = r_.stage().rsqrt(*norm_operand(n, "var") + op.eps);
     if (const std::optional<Expr> gamma = norm_operand(n, "gamma")) scale = scale * *gamma;
