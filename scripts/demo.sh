@@ -49,4 +49,4 @@ say "  $query"
 
 say ""
 say "Try it on your own text:"
-say "  build/native/rlx search --model $model_dir \"what you look for\" FILE..."
+say "  build/native/rlx search --model $model_dir \"what you look for\" FOLDER..."

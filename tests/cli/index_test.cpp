@@ -7,6 +7,7 @@
 #include "rlx/formats/json.h"
 #include "tests/support/encoder_reference.h"
 #include "tests/support/error_text.h"
+#include "tests/support/needs.h"
 #include "tests/support/paths.h"
 #include "tests/support/run_program.h"
 #include "tests/support/temp_dir.h"
@@ -146,4 +147,24 @@ TEST_CASE("rlx embed, search, index: a cross-encoder is no embedding model") {
         "\"BertForSequenceClassification\" is a cross-encoder or a classifier, and there is no modules.json");
   }
   CHECK_FALSE(std::filesystem::exists(dir.file("a.rlxi")));
+}
+
+TEST_CASE("rlx index: the note that answers a question" * doctest::test_suite(kNeedsModel)) {
+  if (model_dir().empty()) return skip("the all-MiniLM-L6-v2 model");
+  const TempDir dir;
+  std::string long_note = "# Diary\n";
+  for (int day = 1; day < 60; ++day) long_note += concat_text("On day ", day, " it rained, and I read a book.\n");
+  dir.write("notes/diary.md", long_note + "\nAt last I baked a loaf of bread in the oven.\n");
+  dir.write("notes/travel.md", "The train to the sea leaves at noon.\n");
+  dir.write("notes/copy/travel.md", "The train to the sea leaves at noon.\n");
+  const std::string index = dir.file("notes.rlxi"), model = " --model '" + model_dir() + "' ";
+  REQUIRE(run_rlx("index " + dir.file("notes") + " -o " + index + model).status == 0);
+  CHECK(contains(run_rlx("search 'when does the railway depart?' --top 1 -i " + index).out,
+                 "notes/travel.md:1 (and 1 more)  The train to the sea leaves at noon.\n"));
+  // It stands at the end of a text that is longer than the model reads.
+  for (const std::string& where : {"-i " + index, dir.file("notes") + model}) {
+    const ProgramResult bread = run_rlx("search 'a loaf from the oven' --top 1 --format json " + where);
+    CHECK(contains(bread.out, "baked a loaf of bread"));
+    CHECK(bread.err.empty());
+  }
 }
