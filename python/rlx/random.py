@@ -645,28 +645,6 @@ def philox_bits(key, shape=()):
     return _rlx.draw("philox_bits", [_single(key, "philox_bits")], _dims(shape), "uint32")
 
 
-def key_data(keys):
-    """The keys: uint32 arrays [.., 2] are what they consist of."""
-    return _rnp.asarray(keys)
-
-
-def wrap_key_data(key_bits_array, *, impl=None):
-    """uint32 arrays [.., 2] as keys, which they are. impl: None or "threefry2x32"."""
-    if impl not in (None, "threefry2x32"):
-        raise ValueError(f'wrap_key_data: impl {impl!r}; it must be "threefry2x32"')
-    return _rnp.asarray(key_bits_array)
-
-
-def key_impl(keys):
-    """The generator of keys, "threefry2x32"."""
-    return "threefry2x32"
-
-
-def clone(key):
-    """The key."""
-    return key
-
-
 _INSTEAD = {
     "key_dtype": "keys are uint32 arrays [.., 2]",
     "rng_bit_generator": "bits(key, shape)",

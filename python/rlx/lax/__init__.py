@@ -188,8 +188,6 @@ from ._shapes import (  # noqa: F401
     transpose,
 )
 from ._aliases import (  # noqa: F401
-    FftType,
-    Precision,
     approx_max_k,
     approx_min_k,
     bessel_i0e,

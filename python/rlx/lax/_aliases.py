@@ -1,7 +1,5 @@
 """Functions of jax.lax that are short compositions of others."""
 
-import enum
-
 from .. import _rlx, tree
 from .. import numpy as rnp
 from .._nodes import axis_of, cast, node, plain_int
@@ -12,23 +10,6 @@ from ._elementwise import igamma_grad_a
 from ._indexed import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers, gather, scatter
 from ._parallel import _extent, all_to_all, axis_index, psum
 from ._reductions import top_k
-
-
-class Precision(enum.Enum):
-    """Names of precisions, which are accepted and ignored."""
-
-    DEFAULT = 0
-    HIGH = 1
-    HIGHEST = 2
-
-
-class FftType(enum.IntEnum):
-    """The kinds of rlx.lax.fft."""
-
-    FFT = 0
-    IFFT = 1
-    RFFT = 2
-    IRFFT = 3
 
 
 @op("a", "x")

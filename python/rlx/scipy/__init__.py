@@ -1,9 +1,9 @@
-"""The functions of jax.scipy, in the modules cluster, fft, integrate, interpolate, linalg, ndimage, signal, spatial,
+"""The functions of jax.scipy: cluster, fft, integrate, interpolate, linalg, ndimage, optimize, signal, sparse, spatial,
 special and stats.
 """
 
 from .._names import getattr_of as _getattr_of
 
-_MODULES = ("cluster", "fft", "integrate", "interpolate", "linalg", "ndimage", "signal", "spatial", "special", "stats")
+_MODULES = "cluster fft integrate interpolate linalg ndimage optimize signal sparse spatial special stats".split()
 
-__getattr__ = _getattr_of("rlx.scipy", {}, _MODULES, f"it has {', '.join(_MODULES[:-1])} and {_MODULES[-1]}")
+__getattr__ = _getattr_of("rlx.scipy", {}, _MODULES, f"it has {', '.join(_MODULES)}")

@@ -6,8 +6,8 @@ from .. import _rlx
 from .._nodes import as_index, cast, node
 from .._op import op
 from ..numpy import abs, arange, array, broadcast_shapes, broadcast_to, concatenate, conj, expand_dims, eye
-from ..numpy import flip, matmul, reshape, result_type, take, where, zeros
-from ..numpy._base import held, int_static
+from ..numpy import flip, reshape, result_type, take, where, zeros
+from ..numpy._base import int_static
 
 
 def _fixed(rows, dtype="float32"):

@@ -390,13 +390,12 @@ bernoulli = _discrete(
 
 @_op("q", "p", "loc")
 def _bernoulli_ppf(q, p, loc=0):
-    """The least number whose cdf is at least q; NaN for q or p outside of 0 to 1."""
+    """The number 0 or 1 up to which the probability is q; NaN outside of [0, 1]."""
     q, p, loc = _floats((q, p, loc))
-    good = _rnp.logical_and(_rnp.logical_and(q >= 0, q <= 1), _rnp.logical_and(p >= 0, p <= 1))
-    return _where(good, _where(q == 0, -1, _where(q <= 1 - p, 0, 1)) + loc, _math.nan)
+    bad = (q < 0) | (q > 1) | (p < 0) | (p > 1) | (q != q) | (p != p)
+    return _where(bad, _math.nan, _where(q <= 1 - p, 0, 1) + loc)
 
 
-bernoulli.ppf = _bernoulli_ppf
 poisson = _discrete(
     "poisson",
     "mu",
@@ -404,14 +403,6 @@ poisson = _discrete(
     cdf=lambda k, mu: _s.gammaincc(k + 1, mu),
     sf=lambda k, mu: _s.gammainc(k + 1, mu),
 )
-
-
-@_op("q", "p", "loc")
-def _bernoulli_ppf(q, p, loc=0):
-    """The number 0 or 1 up to which the probability is q; NaN outside of [0, 1]."""
-    q, p, loc = _floats((q, p, loc))
-    bad = (q < 0) | (q > 1) | (p < 0) | (p > 1) | (q != q) | (p != p)
-    return _where(bad, _math.nan, _where(q <= 1 - p, 0, 1) + loc)
 
 
 @_op("mu", "loc")
