@@ -4,6 +4,7 @@
 #include "python/bindings/text.h"
 #include "rlx/models/reranker.h"
 #include "rlx/models/sentence_encoder.h"
+#include "rlx/models/text_index.h"
 
 namespace rlx::python {
 namespace {
@@ -13,6 +14,9 @@ struct PyEncoder {
 };
 struct PyReranker {
   Reranker reranker;
+};
+struct PyTextIndex {
+  TextIndex index;
 };
 
 std::vector<std::string> texts_from(nb::handle h, const std::string& what) {
@@ -66,6 +70,84 @@ std::optional<ScoreActivation> activation_from(nb::handle h) {
   if (name == "identity") return ScoreActivation::Identity;
   if (name == "sigmoid") return ScoreActivation::Sigmoid;
   raise(ErrorCode::InvalidArgument, concat_text("activation '", name, "' is not one of identity and sigmoid"));
+}
+
+// A path that exists.
+std::string text_path_from(nb::handle h) {
+  std::filesystem::path path;
+  if (!nb::try_cast(h, path))
+    raise(ErrorCode::DTypeMismatch, concat_text("update: paths must be paths, got ", described(h)));
+  return existing(path);
+}
+
+// One path, or a list of them.
+std::vector<std::string> text_paths_from(nb::handle h) {
+  if (PyUnicode_Check(h.ptr()) || PyBytes_Check(h.ptr()) || !PySequence_Check(h.ptr())) return {text_path_from(h)};
+  std::vector<std::string> out;
+  for (nb::handle path : nb::borrow<nb::sequence>(h)) out.push_back(text_path_from(path));
+  return out;
+}
+
+PassageKind passage_kind_from(const std::string& name) {
+  for (const PassageKind kind : {PassageKind::Lines, PassageKind::Paragraphs, PassageKind::Chunks})
+    if (passage_kind_name(kind) == name) return kind;
+  raise(ErrorCode::InvalidArgument,
+        concat_text("update: passages '", name, "' is not one of lines, paragraphs, chunks"));
+}
+
+DType vector_type_from(const std::string& name) {
+  if (name == "f16") return DType::F16;
+  if (name == "int8") return DType::I8;
+  raise(ErrorCode::InvalidArgument, concat_text("update: vectors '", name, "' is not one of f16 and int8"));
+}
+
+nb::dict update_index(const std::filesystem::path& path, nb::handle paths, PyEncoder& encoder, nb::handle globs,
+                      bool hidden, bool ignore_files, const std::string& passages, std::int64_t max_tokens,
+                      std::int64_t overlap, const std::string& vectors, bool check_content) {
+  TextIndexOptions o;
+  o.files.globs = texts_from(globs, "update: globs");
+  o.files.hidden = hidden, o.files.ignore_files = ignore_files;
+  o.passages = passage_kind_from(passages);
+  o.chunks.max_tokens = max_tokens, o.chunks.overlap = overlap;
+  o.vectors = vector_type_from(vectors), o.check_content = check_content;
+  const std::vector<std::string> roots = text_paths_from(paths);
+  TextIndexUpdate done;
+  {
+    const nb::gil_scoped_release free;
+    const CtrlC interruptible(true);
+    done = update_text_index(path.string(), roots, encoder.encoder, o);
+  }
+  nb::dict out;
+  out["files"] = done.files, out["added"] = done.added, out["changed"] = done.changed, out["removed"] = done.removed;
+  out["passages"] = done.passages, out["embedded"] = done.embedded, out["written"] = done.written;
+  nb::list left_out;
+  for (const LeftOutFile& file : done.left_out) left_out.append(text_object(file.why.message));
+  out["left_out"] = left_out;
+  out["rebuilt"] = text_object(done.rebuilt);
+  return out;
+}
+
+nb::list search_index(const PyTextIndex& self, PyEncoder& encoder, nb::handle query, std::int64_t count) {
+  const std::string asked = text_from(query, "search: the query");
+  if (count < 0) raise(ErrorCode::InvalidArgument, concat_text("search: count must be 0 or more, got ", count));
+  std::vector<IndexMatch> found;
+  {
+    const nb::gil_scoped_release free;
+    const CtrlC interruptible(true);
+    found = self.index.search(encoder.encoder, asked, static_cast<std::size_t>(count));
+  }
+  nb::list out;
+  for (const IndexMatch& match : found) {
+    nb::list places;
+    for (const PassagePlace& place : match.places)
+      places.append(nb::make_tuple(
+          nb::steal(PyUnicode_DecodeFSDefaultAndSize(place.file.data(), static_cast<Py_ssize_t>(place.file.size()))),
+          place.line));
+    nb::dict entry;
+    entry["score"] = match.score, entry["text"] = text_object(match.text), entry["places"] = places;
+    out.append(entry);
+  }
+  return out;
 }
 
 }  // namespace
@@ -175,6 +257,37 @@ void bind_encoders(nb::module_& m) {
       .def_prop_ro(
           "max_sequence", [](PyReranker& r) { return r.reranker.max_sequence(); },
           "The largest number of tokens of a query and a passage together; longer pairs are cut.");
+  nb::class_<PyTextIndex>(
+      m, "TextIndex",
+      "An index of the passages in text files, which `update` makes: their texts and vectors in one "
+      "mapped file (docs/embeddings.md).")
+      .def(
+          "__init__",
+          [](PyTextIndex* self, const std::filesystem::path& path) {
+            const std::string file = existing(path);
+            const nb::gil_scoped_release free;
+            new (self) PyTextIndex{TextIndex::open(file)};
+          },
+          nb::arg("path"))
+      .def_static("update", &update_index, nb::arg("path"), nb::arg("paths").none(), nb::arg("encoder"), nb::kw_only(),
+                  nb::arg("globs") = nb::make_tuple(), nb::arg("hidden") = false, nb::arg("ignore_files") = true,
+                  nb::arg("passages") = "chunks", nb::arg("max_tokens") = 256, nb::arg("overlap") = 32,
+                  nb::arg("vectors") = "f16", nb::arg("check_content") = false,
+                  "Writes the index of the text in `paths`, files and folders, to the file `path`. Of an index that is "
+                  "there, what did not change is kept: only new passages are embedded. passages: \"chunks\" of at most "
+                  "max_tokens tokens that share `overlap` of them, \"lines\" or \"paragraphs\". globs: patterns as in "
+                  ".gitignore files; those with '!' leave files out. vectors: \"f16\" or \"int8\". check_content: also "
+                  "reads files whose size and times are unchanged. Returns what was done, as a dict.")
+      .def("search", &search_index, nb::arg("encoder"), nb::arg("query").none(), nb::arg("count") = 5,
+           "The passages closest to the query, the best first: dicts with score (the cosine), text, and places, a list "
+           "of (file, line). The encoder has the model that the index was made with.")
+      .def_prop_ro(
+          "num_files", [](PyTextIndex& i) { return i.index.num_files(); }, "The number of files.")
+      .def_prop_ro(
+          "num_passages", [](PyTextIndex& i) { return i.index.num_passages(); }, "The number of different passages.")
+      .def_prop_ro(
+          "model", [](PyTextIndex& i) { return text_object(i.index.model()); },
+          "The folder of the model when the index was made.");
 }
 
 }  // namespace rlx::python

@@ -11,7 +11,7 @@ import warnings
 
 from . import _rlx, hub
 from ._names import renamed_arguments
-from ._rlx import Answer, Flow, Grammar, LanguageModel, Reranker, Sampler, SentenceEncoder
+from ._rlx import Answer, Flow, Grammar, LanguageModel, Reranker, Sampler, SentenceEncoder, TextIndex
 
 __all__ = [
     "Answer",
@@ -22,6 +22,7 @@ __all__ = [
     "Reranker",
     "Sampler",
     "SentenceEncoder",
+    "TextIndex",
     "convert",
     "load",
 ]

@@ -17,6 +17,47 @@ _Path = str | PathLike[str]
 # A text or tokens, which are continued, or messages, which go through the chat template.
 Prompt = str | bytes | Tokens | Sequence[Message]
 
+class _IndexUpdate(TypedDict):
+    files: int
+    added: int
+    changed: int
+    removed: int
+    passages: int
+    embedded: int
+    written: bool
+    left_out: list[str]
+    rebuilt: str
+
+class _IndexMatch(TypedDict):
+    score: float
+    text: str
+    places: list[tuple[str, int]]
+
+class TextIndex:
+    def __init__(self, path: _Path) -> None: ...
+    @staticmethod
+    def update(
+        path: _Path,
+        paths: _Path | Sequence[_Path],
+        encoder: SentenceEncoder,
+        *,
+        globs: Sequence[str] = (),
+        hidden: bool = False,
+        ignore_files: bool = True,
+        passages: str = "chunks",
+        max_tokens: int = 256,
+        overlap: int = 32,
+        vectors: str = "f16",
+        check_content: bool = False,
+    ) -> _IndexUpdate: ...
+    def search(self, encoder: SentenceEncoder, query: str, count: int = 5) -> list[_IndexMatch]: ...
+    @property
+    def num_files(self) -> int: ...
+    @property
+    def num_passages(self) -> int: ...
+    @property
+    def model(self) -> str: ...
+
 class _SamplingOptions(TypedDict, total=False):
     seed: int
     temperature: float

@@ -99,6 +99,9 @@ ids, said_before = small.load_state("s")
 continued = small.generate(ids, grammar='root ::= "b"')
 best: list[tuple[int, float]] = rlx.Reranker("r", activation="identity").rank("q", ["a", "b"], 1)
 vectors: rlx.Array = rlx.SentenceEncoder("e", dimensions=8).embed(["a"], prompt_name="query")
+index = rlx.models.TextIndex("i")
+done: int = index.update("i", ["folder", pathlib.Path("b")], rlx.SentenceEncoder("e"), globs=["*.md"])["embedded"]
+places: list[tuple[str, int]] = index.search(rlx.SentenceEncoder("e"), "q", count=2)[0]["places"]
 template = model.chat_template
 if template is not None:
     print(template.render("x", variables={"a": 1}), rlx.text.StreamDecoder(model.tokenizer).push(3))
@@ -112,6 +115,7 @@ WRONGLY_TYPED = [
     'model.generate("abc", json_schema=3)',
     'rlx.models.load("model", adapters=3)',
     'rlx.Reranker("r").rank("q", "a", "b")',
+    'rlx.models.TextIndex("i").search("q")',
 ]
 
 
