@@ -297,6 +297,7 @@ def text():
     import rlx.debug
     import rlx.flatten_util
     import rlx.formats
+    import rlx.hub
     import rlx.image
     import rlx.lax.linalg
     import rlx.models
@@ -334,7 +335,12 @@ def text():
     )
     for module in (rlx.tree, rlx.flatten_util, rlx.debug, *libraries):
         parts += functions(module, module.__name__)
-    for module, file in ((rlx.models, "models.pyi"), (rlx.text, "text.pyi"), (rlx.formats.gguf, "formats/gguf.pyi")):
+    for module, file in (
+        (rlx.models, "models.pyi"),
+        (rlx.hub, "hub.pyi"),
+        (rlx.text, "text.pyi"),
+        (rlx.formats.gguf, "formats/gguf.pyi"),
+    ):
         parts += in_full(module, file, missing)
     parts += ops(rlx.ops)
     page = "".join(parts)

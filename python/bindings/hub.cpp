@@ -8,6 +8,12 @@
 namespace rlx::python {
 namespace {
 
+// rlx.hub.find, which the package sets: a module that this one imports could not import this one.
+PyObject*& finder() {
+  static PyObject* function = nullptr;
+  return function;
+}
+
 // Asks the function get(url, headers, seconds, begin, body) of rlx/hub.py. An exception in it ends the pull.
 class PythonTransport : public HttpTransport {
  public:
@@ -65,11 +71,11 @@ HubName name_from(nb::handle h, const char* what) {
 std::string existing_model(const std::filesystem::path& path) {
   std::error_code ignored;
   if (std::filesystem::exists(path, ignored) || !parse_hub_name(path.string())) return existing(path);
-  const nb::object found = nb::module_::import_("rlx.hub").attr("find")(nb::str(path.c_str()));
-  return existing(nb::cast<std::filesystem::path>(found));
+  return existing(nb::cast<std::filesystem::path>(nb::handle(finder())(nb::str(path.c_str()))));
 }
 
 void bind_hub(nb::module_& m) {
+  m.def("set_model_finder", [](nb::callable f) { finder() = f.release().ptr(); });
   m.def(
       "pull_model",
       [](nb::handle name, nb::handle get, bool verify, int retries, nb::handle note, nb::handle progress) {

@@ -3,6 +3,15 @@
 from . import _rlx, tree
 
 
+def _found_model(path):
+    from . import hub  # its client of HTTP takes time to import
+
+    return hub.find(path)
+
+
+_rlx.set_model_finder(_found_model)  # for the models of the extension
+
+
 def _names(tensors):
     """({name: array}, the names in the order of the leaves)."""
     pairs, _ = tree.flatten_with_path(tensors)

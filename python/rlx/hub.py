@@ -55,17 +55,17 @@ def _say(text):
     print(f"rlx: {text}", file=sys.stderr)
 
 
-def pull(name, *, verify=False, retries=8, note=_say, progress=None):
+def pull(name, *, verify=False, retries=8, note=None, progress=None):
     """Downloads a model into the cache, or what it lacks of it, and returns its path.
 
     name: "org/name" for the folder of a model; "org/name:FILE" for a file, or for a type of its GGUF files ("Q4_K_M");
         "org/name@REVISION" for a branch, a tag or a commit
     verify: compares the checksums of files that are in the cache too
     retries: attempts in a row that may fail
-    note: a function that is called with messages for the user; the default prints to the standard error
+    note: a function that is called with messages for the user; None: they are printed to the standard error
     progress: a function that is called with the number of bytes that are there, and of all
     """
-    return _rlx.pull_model(name, _get, verify, retries, note, progress)
+    return _rlx.pull_model(name, _get, verify, retries, note or _say, progress)
 
 
 def cached(name):
@@ -73,10 +73,10 @@ def cached(name):
     return _rlx.cached_model(name)
 
 
-def find(path, *, note=_say, progress=None):
+def find(path, *, note=None, progress=None):
     """The path of a model that a user names: `path` itself if it exists or cannot be a name; else the model of this
     name in the cache; else it is pulled. rlx.models.load, SentenceEncoder and Reranker call it.
     """
     if not isinstance(path, str) or not path.isprintable() or os.path.exists(path):
         return path
-    return _rlx.find_model(path, _get, note, progress)
+    return _rlx.find_model(path, _get, note or _say, progress)

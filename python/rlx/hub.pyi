@@ -8,13 +8,13 @@ def pull(
     *,
     verify: bool = False,
     retries: int = 8,
-    note: Callable[[str], object] | None = ...,
+    note: Callable[[str], object] | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> str: ...
 def cached(name: str) -> str | None: ...
 def find(
     path: _Path,
     *,
-    note: Callable[[str], object] | None = ...,
+    note: Callable[[str], object] | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> _Path: ...

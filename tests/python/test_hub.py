@@ -65,11 +65,18 @@ def test_what_is_a_path_is_no_name(hub, tmp_path, monkeypatch):
         rlx.hub.pull(REPO, retries=-1)
 
 
-def test_encoders_take_names(hub, tmp_path, monkeypatch):
+def test_encoders_and_convert_take_names(hub, folder, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for load in (rlx.SentenceEncoder, rlx.Reranker):
-        with pytest.raises(rlx.Error):  # it was pulled, and is a language model
-            load(REPO)
+    vectors = rlx.SentenceEncoder(REPO).embed(["the text", "another"])
+    np.testing.assert_array_equal(vectors, rlx.SentenceEncoder(folder).embed(["the text", "another"]))
+
+    def outcome(name):
+        try:
+            return rlx.Reranker(name).labels
+        except rlx.Error as e:
+            return type(e)
+
+    assert outcome(REPO) == outcome(folder)
     assert rlx.hub.cached(REPO) == str(snapshot(tmp_path))
     rlx.models.convert(REPO, tmp_path / "m.gguf", type="Q8_0")
     assert (tmp_path / "m.gguf").exists()
