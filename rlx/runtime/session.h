@@ -56,7 +56,8 @@ class Session {
   std::shared_ptr<const Target> target() const;
 
   /// Compiles a graph (HIR blocks allowed). A graph with symbolic dimensions is compiled per shape when it runs. The
-  /// graph is consumed: its Exprs are invalid afterwards.
+  /// graph is consumed: its Exprs are invalid afterwards. InvalidArgument when set_outputs was never called, unless the
+  /// graph updates a state or has ordered ops.
   CompiledGraph compile(Graph g) const { return compile_with(std::move(g), {}); }
   /// The same as compile.
   CompiledGraph compile_graph(Graph g) const { return compile(std::move(g)); }
