@@ -3,6 +3,7 @@
 import contextlib
 
 from . import _rlx
+from ._graph import nan_check
 from ._jit import _shapes, jit, tracebacks
 
 
@@ -66,14 +67,17 @@ def disable_jit(disable=True):
 
 @contextlib.contextmanager
 def debug_nans(on=True, infs=False):
-    """Inside this context runs of this thread are checked: compiled functions, operations on arrays, compiled graphs.
-    If a result has a NaN (with infs: or an infinity), the run raises NotFinite, a FloatingPointError that names the op
-    that made it from operands without NaN, the element, the operands there, the iteration of loops, and your line.
-    With on=False nothing is checked, whatever the compile option nan_check says. A NaN that reaches no result is no
-    error.
+    """Inside this context runs of this thread are checked: compiled functions and their run_async, operations on
+    arrays, compiled graphs. If a result has a NaN (with infs: or an infinity), the run raises NotFinite, a
+    FloatingPointError that names the op that made it from operands without NaN, the element, the operands there, the
+    iteration of loops, and your line. With on=False nothing is checked, whatever the compile option nan_check says. A
+    NaN that reaches no result is no error.
     """
-    scope = _rlx.NanCheckScope("off" if not on else "inf" if infs else "nan")
+    check, before = "off" if not on else "inf" if infs else "nan", nan_check.get()
+    scope = _rlx.NanCheckScope(check)
+    nan_check.set(check)
     try:
         yield
     finally:
+        nan_check.set(before)
         scope.close()

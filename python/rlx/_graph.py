@@ -1,8 +1,11 @@
 """Graphs built by hand. Every op of the op table is a method of a graph: g.softmax(x, axis=-1)."""
 
+import contextvars
+
 from . import _rlx, ops
 
 Graph = _rlx.Graph
+nan_check = contextvars.ContextVar("rlx.nan_check", default=None)  # that of debug_nans, which run_async passes on
 parse = _rlx.parse
 
 
@@ -33,12 +36,23 @@ def _first(function, text):
     return method
 
 
+def _checked(run, check):
+    def call(*args, **kwargs):
+        scope = _rlx.NanCheckScope(check)
+        try:
+            return run(*args, **kwargs)
+        finally:
+            scope.close()
+
+    return call
+
+
 async def _on_thread(run, args, kwargs):
     import asyncio
 
-    stop = _rlx.Stop()
+    stop, check = _rlx.Stop(), nan_check.get()
     try:
-        return await asyncio.to_thread(stop.call, run, *args, **kwargs)
+        return await asyncio.to_thread(stop.call, _checked(run, check) if check else run, *args, **kwargs)
     except asyncio.CancelledError:  # stops the run, so that its thread ends before the process does
         stop.set()
         raise

@@ -1,5 +1,6 @@
 """What helps to find a fault: short tracebacks, guesses for wrong names, printing, running without jit, pickling."""
 
+import asyncio
 import os
 import pickle
 import subprocess
@@ -267,6 +268,9 @@ def test_nan_check_of_infinities_of_threads_and_as_an_option():
         thread = threading.Thread(target=lambda: others.append(rnp.log(MINUS)))
         thread.start(), thread.join()
         assert np.isnan(np.asarray(others[0])[1])
+        e = not_finite(lambda: asyncio.run(root.run_async(MINUS)))
+        assert (e.op, e.element) == ("sqrt", (1,))
+    assert np.isnan(asyncio.run(root.run_async(MINUS))[1])
     with rlx.debug_nans(infs=True):
         e = not_finite(lambda: rnp.exp(np.float32(1000)))
         assert (e.op, e.value) == ("exp", np.inf) and "exp(1000) gives inf" in e.message
