@@ -294,6 +294,7 @@ def ops(module):
 
 def text():
     import rlx
+    import rlx.custom_derivatives
     import rlx.debug
     import rlx.flatten_util
     import rlx.formats
@@ -310,12 +311,15 @@ def text():
     import rlx.scipy.interpolate
     import rlx.scipy.linalg
     import rlx.scipy.ndimage
+    import rlx.scipy.optimize
     import rlx.scipy.signal
+    import rlx.scipy.sparse
     import rlx.scipy.spatial.transform
     import rlx.scipy.special
     import rlx.scipy.stats
     import rlx.signal
     import rlx.text
+    import rlx.tree_util
 
     stubs = stub_signatures()
     stubs["Array"] = {**stubs.get("_Operators", {}), **stubs["Array"]}
@@ -331,9 +335,9 @@ def text():
         *submodules(rlx.lax),
         rlx.image,
         rlx.signal,
-        *submodules(rlx.scipy),
+        *(inner for module in submodules(rlx.scipy) for inner in submodules(module) or [module]),
     )
-    for module in (rlx.tree, rlx.flatten_util, rlx.debug, *libraries):
+    for module in (rlx.tree, rlx.tree_util, rlx.flatten_util, rlx.custom_derivatives, rlx.debug, *libraries):
         parts += functions(module, module.__name__)
     for module, file in (
         (rlx.models, "models.pyi"),

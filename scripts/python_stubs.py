@@ -134,25 +134,44 @@ RESULTS = {
     "ops": "Any",
 }
 
-TREES = "associative_scan cond fori_loop map optimization_barrier reduce scan sort stop_gradient switch while_loop"
+TREES = """associative_scan composite cond custom_linear_solve custom_root dtype fori_loop map optimization_barrier
+pbroadcast platform_dependent pswapaxes psum_scatter reduce scan sort stop_gradient switch while_loop"""
+TREE_UTIL = """register_dataclass register_pytree_node register_pytree_node_class register_pytree_with_keys
+register_pytree_with_keys_class register_static tree_broadcast tree_flatten tree_flatten_with_path tree_leaves
+tree_leaves_with_path tree_map tree_map_with_path tree_reduce tree_structure tree_transpose tree_unflatten
+treedef_children treedef_tuple"""
 MAKERS = "constant uniform normal truncated_normal variance_scaling orthogonal delta_orthogonal".split() + [
     f"{name}_{kind}" for name in ("glorot", "xavier", "lecun", "he", "kaiming") for kind in ("normal", "uniform")
 ]
 # Those of single modules.
 RESULTS_OF = {
-    "rlx.random": {"split": "Array"},
-    "rlx.lax": {**dict.fromkeys(TREES.split(), "Any"), "top_k": MANY, "sort_key_val": "tuple[Array, Array]"},
+    "rlx.random": {"split": "Array", "key_impl": "str"},
+    "rlx.lax": {**dict.fromkeys(TREES.split(), "Any"), **dict.fromkeys("approx_max_k approx_min_k top_k".split(), MANY), "sort_key_val": "tuple[Array, Array]"},
     "rlx.numpy.linalg": {**dict.fromkeys("eigh qr slogdet svd".split(), "Any"), "lstsq": "tuple[Array, ...]"},
-    "rlx.lax.linalg": dict.fromkeys("eigh lu qr svd".split(), "tuple[Array, ...]"),
-    "rlx.scipy.linalg": {
-        **dict.fromkeys("lu lu_factor qr".split(), "tuple[Array, ...]"),
-        **dict.fromkeys("eigh svd".split(), "Any"),
-        "cho_factor": "tuple[Array, bool]",
-        "qr_multiply": "tuple[Array, ...]",
+    "rlx.lax.linalg": {
+        **dict.fromkeys("eigh hessenberg lu qdwh qr schur svd tridiagonal".split(), "tuple[Array, ...]"),
+        "eig": MANY,
     },
+    "rlx.scipy.linalg": {
+        **dict.fromkeys("lu lu_factor qr qr_multiply rsf2csf schur".split(), "tuple[Array, ...]"),
+        **dict.fromkeys("eigh funm hessenberg svd".split(), "Any"),
+        "cho_factor": "tuple[Array, bool]",
+    },
+    "rlx.scipy.optimize": {"minimize": "OptimizeResults"},
     "rlx.scipy.cluster.vq": {"vq": "tuple[Array, Array]"},
+    "rlx.scipy.sparse.linalg": dict.fromkeys("bicgstab cg gmres".split(), "tuple[Any, None]"),
+    "rlx.tree_util": {
+        **dict.fromkeys(TREE_UTIL.split(), "Any"),
+        **dict.fromkeys("all_leaves tree_all treedef_is_leaf".split(), "bool"),
+        "keystr": "str",
+    },
+    "rlx.custom_derivatives": dict.fromkeys(
+        "closure_convert custom_gradient custom_vjp_primal_tree_values linear_call".split(), "Any"
+    ),
     "rlx.signal": {"next_fast_len": "int", "welch_peaks": "tuple[Array, Array]"},
+    "rlx.scipy.special": dict.fromkeys("fresnel sici".split(), "tuple[Array, Array]"),
     "rlx.scipy.signal": {
+        "csd": "tuple[Array, Array]",
         "welch": "tuple[Array, Array]",
         "stft": "tuple[Array, Array, Array]",
         "istft": "tuple[Array, Array]",
@@ -202,6 +221,7 @@ def main():
     parser.add_argument("--check", action="store_true")
     args = parser.parse_args()
     import rlx
+    import rlx.custom_derivatives
     import rlx.image
     import rlx.lax
     import rlx.nn
@@ -213,11 +233,14 @@ def main():
     import rlx.scipy.interpolate
     import rlx.scipy.linalg
     import rlx.scipy.ndimage
+    import rlx.scipy.optimize
     import rlx.scipy.signal
+    import rlx.scipy.sparse
     import rlx.scipy.spatial.transform
     import rlx.scipy.special
     import rlx.scipy.stats
     import rlx.signal
+    import rlx.tree_util
 
     root = pathlib.Path(__file__).resolve().parent.parent / "python" / "rlx"
     wanted = {}
@@ -230,10 +253,7 @@ def main():
         wanted[folder / "__init__.pyi"] = stub(module, up + ".")
         for inner, part in vars(module).items():
             if isinstance(part, types.ModuleType) and part.__name__ == f"{module.__name__}.{inner}" and inner[0] != "_":
-                if (folder / inner).is_dir():
-                    add(part, f"{name}/{inner}", up + ".")
-                else:
-                    wanted[folder / f"{inner}.pyi"] = stub(part, up + ".")
+                add(part, f"{name}/{inner}", up + ".")
 
     add(rlx.numpy, "numpy", ".")
     add(rlx.nn, "nn", ".")
@@ -242,6 +262,8 @@ def main():
     add(rlx.scipy, "scipy", ".")
     add(rlx.signal, "signal", ".")
     add(rlx.image, "image", ".")
+    add(rlx.tree_util, "tree_util", ".")
+    add(rlx.custom_derivatives, "custom_derivatives", ".")
     wanted[root / "ops.pyi"] = ops_stub(rlx.ops)
     stale = []
     for path, text in wanted.items():

@@ -148,12 +148,20 @@ _GROUPS = (
         """numpy.imag numpy.real""",
     ),
     (
+        "x1=a x2=b x3=c x4=x",
+        """scipy.hyp2f1""",
+    ),
+    (
         "x1=a x2=b x3=x",
-        """lax.betainc""",
+        """lax.betainc scipy.hyp1f1""",
     ),
     (
         "x1=a x2=x",
         """lax.igamma lax.igammac""",
+    ),
+    (
+        "x1=h x2=a",
+        """scipy.owens_t""",
     ),
     (
         "x1=n x2=x",
@@ -186,7 +194,7 @@ _GROUPS = (
     ),
     (
         "x=z",
-        """scipy.spence""",
+        """scipy.loggamma scipy.spence scipy.wofz""",
     ),
     (
         "y=x",

@@ -4,6 +4,7 @@ from typing import Any
 
 from .. import Array, ArrayLike, Axis, DTypeLike, Dim, ShapeLike, Value, dtype as dtype
 
+ResizeMethod: Any
 def resize(image: Any, shape: ShapeLike, method: Any, antialias: bool = True) -> Array: ...
 def scale_and_translate(
     image: Any,

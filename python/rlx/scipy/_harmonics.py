@@ -14,8 +14,8 @@ from ._special import _real, _where
 def _bessel_j(z, top, count):
     """The orders 0 to top, by the recurrence downwards from order count, scaled so that J0 + 2 J2 + 2 J4 + .. is 1."""
     size = node("abs", z)
-    zero = node("eq", size, 0)
-    over = node("div", 2, _where(zero, 1, size))
+    small = node("lt", size, 1e-4)
+    over = node("div", 2, _where(small, 1, size))
 
     def step(state, k):
         here, above, total = state  # those of orders k and k + 1
@@ -36,8 +36,14 @@ def _bessel_j(z, top, count):
         here = scales[count - k]
         scale = here if scale is None else node("mul", scale, here)
         y = node("div", node("mul", values[count - k], scale), total)
-        y = _where(zero, 1 if k == 0 else 0, y)
-        rows.append(_where(node("lt", z, 0), node("neg", y), y) if k % 2 else y)
+        y = _where(node("lt", z, 0), node("neg", y), y) if k % 2 else y
+        # Next to 0 the first two terms of the series, whose derivatives are right too.
+        first = 0.5**k / _math.factorial(k)
+        lead = _where(small, z, 0)
+        series = node("sub", first, node("mul", node("mul", lead, lead), first / (4 * (k + 1))))
+        for _ in range(k):
+            series = node("mul", series, lead)
+        rows.append(_where(small, series, y))
     return stack(rows)
 
 
@@ -63,7 +69,7 @@ def _orders(top, count):
     def rule(primals, tangents):
         (z,), (t,) = primals, tangents
         # The derivative of order k is the mean of the orders k - 1 and, turned, k + 1.
-        every = _orders(top + 1, count + 1)(z)
+        every = _computed(lambda z: _bessel_j(z, top + 1, count + 1), z)
         slopes = [node("neg", every[1])] + [(every[k - 1] - every[k + 1]) * 0.5 for k in range(1, top + 1)]
         return orders(z), node("mul", stack(slopes), t)
 

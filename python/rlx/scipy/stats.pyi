@@ -13,6 +13,7 @@ chi2: Any
 dirichlet: Any
 expon: Any
 gamma: Any
+gaussian_kde: Any
 gennorm: Any
 geom: Any
 gumbel_l: Any

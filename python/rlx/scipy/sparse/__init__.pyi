@@ -1,0 +1,7 @@
+# Written by scripts/python_stubs.py: do not edit.
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ... import Array, ArrayLike, Axis, DTypeLike, Dim, ShapeLike, Value, dtype as dtype
+
+from . import linalg as linalg
