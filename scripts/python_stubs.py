@@ -146,7 +146,11 @@ MAKERS = "constant uniform normal truncated_normal variance_scaling orthogonal d
 # Those of single modules.
 RESULTS_OF = {
     "rlx.random": {"split": "Array", "key_impl": "str"},
-    "rlx.lax": {**dict.fromkeys(TREES.split(), "Any"), **dict.fromkeys("approx_max_k approx_min_k top_k".split(), MANY), "sort_key_val": "tuple[Array, Array]"},
+    "rlx.lax": {
+        **dict.fromkeys(TREES.split(), "Any"),
+        **dict.fromkeys("approx_max_k approx_min_k top_k".split(), MANY),
+        "sort_key_val": "tuple[Array, Array]",
+    },
     "rlx.numpy.linalg": {**dict.fromkeys("eigh qr slogdet svd".split(), "Any"), "lstsq": "tuple[Array, ...]"},
     "rlx.lax.linalg": {
         **dict.fromkeys("eigh hessenberg lu qdwh qr schur svd tridiagonal".split(), "tuple[Array, ...]"),

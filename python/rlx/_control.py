@@ -9,6 +9,7 @@ from ._jit import cached_live, live
 from ._nodes import counted, extent_value, filled, plain_int
 from ._names import renamed_arguments
 from ._op import refuse_traced
+from ._primals import with_primals
 from ._transforms import _as_dtype, _is_inexact, _name, vmap
 
 
@@ -488,8 +489,6 @@ class custom_vjp(_Ruled):
         `perturbed`, which is always True. optimize_remat has no effect.
         """
         if symbolic_zeros:
-            from .custom_derivatives import with_primals
-
             forward = with_primals(forward, self.nondiff)
         self.forward, self.backward = forward, backward
 

@@ -113,9 +113,7 @@ def custom_root(f, initial_guess, solve, tangent_solve, has_aux=False):
         return cached_live(("custom_root", bool(has_aux)), (f, solve, tangent_solve), run)(initial_guess)
     opened = _Opened(f, (initial_guess,), _name(f))
     leaves, treedef = tree.flatten(initial_guess)
-    if opened.out_treedef != treedef or any(
-        v.shape != shape for v, (shape, _) in zip(opened.values, opened.types)
-    ):
+    if opened.out_treedef != treedef or any(v.shape != shape for v, (shape, _) in zip(opened.values, opened.types)):
         raise TypeError(f"custom_root: {_name(f)} must return a tree like its argument, {treedef}")
     n, found = len(leaves), {}
 
@@ -313,7 +311,9 @@ def custom_gradient(fun):
             result = result if isinstance(result, tuple) else (result,)
             cts = tree.leaves(result)
             if len(cts) != len(values):
-                raise TypeError(f"custom_gradient: the rule of {_name(fun)} returns {len(cts)} cotangents of {len(values)}")
+                raise TypeError(
+                    f"custom_gradient: the rule of {_name(fun)} returns {len(cts)} cotangents of {len(values)}"
+                )
             return [_as_dtype(c, v.dtype) for c, v in zip(cts, values) if _is_inexact(v)]
 
         outs = ruled(_name(fun), values, lambda xs: both(xs)[0], forward=forward, backward=backward)

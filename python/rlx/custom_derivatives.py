@@ -1,26 +1,14 @@
 """Functions with derivative rules of their own, by the names of jax.custom_derivatives."""
 
-import dataclasses
-import functools
-
 from . import _rlx, tree
 from ._control import custom_jvp, custom_vjp
 from ._implicit import closure_convert, custom_gradient, ruled
 from ._nodes import filled
+from ._primals import CustomVJPPrimal
 from ._transforms import _as_dtype, _is_inexact
 
 __all__ = """CustomVJPPrimal SymbolicZero closure_convert custom_gradient custom_jvp custom_vjp
 custom_vjp_primal_tree_values linear_call zero_from_primal""".split()
-
-
-@dataclasses.dataclass(frozen=True)
-class CustomVJPPrimal:
-    """An argument of a forward rule with symbolic_zeros: its value, and whether a derivative by it is asked for, which
-    rlx does not know at that time: True.
-    """
-
-    value: object
-    perturbed: bool = True
 
 
 class SymbolicZero:
@@ -42,16 +30,6 @@ def zero_from_primal(primal, symbolic_zeros=False):
 
     x = numpy.asarray(primal)
     return numpy.zeros(x.shape, x.dtype if x.dtype.kind in "fc" else "float32")
-
-
-def with_primals(forward, nondiff):
-    """A forward rule that gets CustomVJPPrimal leaves, as one of values."""
-
-    @functools.wraps(forward)
-    def call(*args):
-        return forward(*(a if i in nondiff else tree.map(CustomVJPPrimal, a) for i, a in enumerate(args)))
-
-    return call
 
 
 def linear_call(fun, fun_transpose, residual_args, linear_args):

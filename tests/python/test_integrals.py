@@ -12,7 +12,29 @@ import rlx
 import rlx.scipy.special as rss
 
 RNG = np.random.default_rng(0)
-EDGES = [0.0, -0.0, 1e-300, 1e-8, 0.1, 0.5, 1, 1.49, 1.5, 1.51, 2, 3.9999, 4, 4.01, 5, 50, 123.456, 1e5, 1e8, 1e12, 1e15]
+EDGES = [
+    0.0,
+    -0.0,
+    1e-300,
+    1e-8,
+    0.1,
+    0.5,
+    1,
+    1.49,
+    1.5,
+    1.51,
+    2,
+    3.9999,
+    4,
+    4.01,
+    5,
+    50,
+    123.456,
+    1e5,
+    1e8,
+    1e12,
+    1e15,
+]
 LINE = np.array([*EDGES, *(-x for x in EDGES), 1e300, -1e300, np.inf, -np.inf, np.nan])
 
 
@@ -70,7 +92,7 @@ def test_derivatives(name):
 
 def test_owens_t():
     def exact(h, a):
-        f = lambda t: mpmath.exp(-mpf(h) ** 2 * (1 + t * t) / 2) / (1 + t * t)  # noqa: E731
+        f = lambda t: mpmath.exp(-(mpf(h) ** 2) * (1 + t * t) / 2) / (1 + t * t)  # noqa: E731
         cuts = [mpf(0), mpf(a)] if abs(a) < 1 or not h else [mpf(0), mpf(a) / 100, mpf(a) / 10, mpf(a)]
         return mpmath.quad(f, cuts) / (2 * mp.pi)
 

@@ -12,7 +12,6 @@ import pytest
 import scipy.stats
 
 import rlx
-import rlx.numpy as rnp
 from rlx import custom_derivatives as cd
 from rlx import random
 from rlx import tree_util as tu

@@ -1,4 +1,4 @@
-"""The rarer functions of jax.lax, against JAX: bitwise reductions, narrow floats, ragged products, local convolutions."""
+"""Rarer functions of jax.lax, against JAX: bitwise reductions, narrow floats, ragged products, local convolutions."""
 
 import jax
 import jax.numpy as jnp
@@ -38,7 +38,10 @@ def test_bitwise_reductions(name, dtype):
 def test_mulhi(dtype):
     info = np.iinfo(dtype)
     edges = np.array([info.min, info.min + 1, 0, 1, 2, info.max - 1, info.max], dtype)
-    x, y = (v.ravel() for v in np.meshgrid(np.concatenate([edges, integers(dtype, 20)]), np.concatenate([edges, integers(dtype, 20)])))
+    x, y = (
+        v.ravel()
+        for v in np.meshgrid(np.concatenate([edges, integers(dtype, 20)]), np.concatenate([edges, integers(dtype, 20)]))
+    )
     want = [int(a) * int(b) >> info.bits for a, b in zip(x, y)]
     assert np.asarray(lax.mulhi(x, y)).tolist() == want
 
@@ -47,8 +50,12 @@ def test_mulhi(dtype):
 @pytest.mark.parametrize("bits", [(8, 23), (5, 10), (8, 7), (4, 3), (5, 2), (2, 0), (11, 52), (3, 30)])
 def test_reduce_precision(bits, dtype):
     i = ml_dtypes.finfo(dtype)
-    x = np.concatenate([RNG.standard_normal(400) * 10.0 ** RNG.uniform(-9, 9, 400), [0, -0.0, 1, 1.5, np.inf, -np.inf, np.nan]])
-    x = np.concatenate([x, [float(i.max), float(i.tiny), float(i.smallest_subnormal), 65504, 65519, 65520, 448, 464, 480]])
+    x = np.concatenate(
+        [RNG.standard_normal(400) * 10.0 ** RNG.uniform(-9, 9, 400), [0, -0.0, 1, 1.5, np.inf, -np.inf, np.nan]]
+    )
+    x = np.concatenate(
+        [x, [float(i.max), float(i.tiny), float(i.smallest_subnormal), 65504, 65519, 65520, 448, 464, 480]]
+    )
     with np.errstate(all="ignore"):
         x = x.astype(dtype)
     own = {np.float32: 8, np.float64: 11, np.float16: 5}.get(dtype, 8)
@@ -86,7 +93,9 @@ def test_ragged_dot(sizes):
     for k in (0, 1):
         f = lambda m, k=k: lambda a, b: (m.lax.ragged_dot(a, b, sizes) ** 2).sum()  # noqa: E731
         np.testing.assert_allclose(rlx.grad(f(rlx), k)(LHS, RHS), jax.grad(f(jax), k)(LHS, RHS), atol=1e-10)
-    low = lax.ragged_dot(LHS.astype(ml_dtypes.bfloat16), RHS.astype(ml_dtypes.bfloat16), sizes, preferred_element_type="float32")
+    low = lax.ragged_dot(
+        LHS.astype(ml_dtypes.bfloat16), RHS.astype(ml_dtypes.bfloat16), sizes, preferred_element_type="float32"
+    )
     assert low.dtype == np.float32
     many = rlx.vmap(lax.ragged_dot, in_axes=(0, None, None))(np.stack([LHS, 2 * LHS]), RHS, sizes)
     np.testing.assert_allclose(many[1], 2 * np.asarray(want), atol=1e-12)
@@ -154,9 +163,7 @@ def test_gathers_and_scatters():
     ours, theirs = lax.ScatterDimensionNumbers(*numbers), jax.lax.ScatterDimensionNumbers(*numbers)
     at = np.array([[1], [3]])
     want = jax.lax.scatter_apply(jnp.array(x), at, jnp.sin, theirs, update_shape=(2, 3, 4))
-    np.testing.assert_allclose(
-        lax.scatter_apply(x, at, rnp.sin, ours, update_shape=(2, 3, 4)), want, rtol=1e-12
-    )
+    np.testing.assert_allclose(lax.scatter_apply(x, at, rnp.sin, ours, update_shape=(2, 3, 4)), want, rtol=1e-12)
 
 
 def test_special_functions():

@@ -179,7 +179,10 @@ def test_linear_systems_with_rules_of_their_own():
     got = rlx.jvp(ours, (A, B), (SPD, W))[1]
     np.testing.assert_allclose(got, jax.jvp(theirs, (A, B), (SPD, W))[1], rtol=1e-10)
     want = jax.hessian(lambda m: (theirs(m, B) * W).sum())(A)
-    for second in (rlx.jacfwd(rlx.jacrev(lambda m: (ours(m, B) * W).sum())), rlx.hessian(lambda m: (ours(m, B) * W).sum())):
+    for second in (
+        rlx.jacfwd(rlx.jacrev(lambda m: (ours(m, B) * W).sum())),
+        rlx.hessian(lambda m: (ours(m, B) * W).sum()),
+    ):
         np.testing.assert_allclose(second(A), want, rtol=1e-8, atol=1e-12)
     stacked = rlx.vmap(lambda b: rlx.grad(lambda m: (ours(m, b) * W).sum())(A))(np.stack([B, W]))
     np.testing.assert_allclose(stacked[1], jax.grad(lambda m: (theirs(m, W) * W).sum())(A), rtol=1e-9)

@@ -5,6 +5,7 @@ from .. import numpy as rnp
 from .._nodes import axis_of, cast, node, plain_int
 from .._op import op
 from ..numpy._base import both_inexact, named, typed
+from ..scipy._special import i0e, i1e, zeta  # noqa: F401
 from ._convolutions import _layouts, conv_general_dilated_patches
 from ._elementwise import igamma_grad_a
 from ._indexed import GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers, gather, scatter
@@ -22,25 +23,7 @@ def random_gamma_grad(a, x, *, dtype=None):
     return node("div", node("neg", igamma_grad_a(a, x)), node("exp", log))
 
 
-def _bessel(name, scaled):
-    @op("x")
-    def function(x):
-        from ..scipy import special
-
-        return getattr(special, scaled)(x)
-
-    return named(function, name, f"exp(-|x|) times the modified Bessel function of order {scaled[1]}.")
-
-
-bessel_i0e, bessel_i1e = _bessel("bessel_i0e", "i0e"), _bessel("bessel_i1e", "i1e")
-
-
-@op("x", "q")
-def zeta(x, q):
-    """The zeta function of Hurwitz."""
-    from ..scipy import special
-
-    return special.zeta(x, q)
+bessel_i0e, bessel_i1e = i0e, i1e
 
 
 @op("operand")

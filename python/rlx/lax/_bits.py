@@ -4,6 +4,7 @@ import functools
 
 from .. import _rlx
 from .. import numpy as rnp
+from .._implicit import ruled
 from .._transforms import _as_dtype
 from .._nodes import axes_of, cast, node
 from .._op import op
@@ -112,8 +113,6 @@ def reduce_precision(operand, exponent_bits, mantissa_bits):
     for name, bits, least in (("exponent_bits", exponent_bits, 1), ("mantissa_bits", mantissa_bits, 0)):
         if not isinstance(bits, int) or bits < least:
             raise ValueError(f"reduce_precision: {name} {bits!r}; it must be an integer from {least} on")
-    from .._implicit import ruled
-
     function = functools.partial(_reduced, exponent_bits=exponent_bits, mantissa_bits=mantissa_bits)
 
     def again(v):

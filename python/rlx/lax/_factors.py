@@ -5,7 +5,8 @@ from .. import numpy as rnp
 from .._nodes import cast, inexact, node
 from .._op import op
 from ..numpy import conj, matmul, matrix_transpose, where
-from ..numpy._eigen import each_matrix
+from ..numpy._eigen import each_matrix, schur_of
+from ..numpy._real_schur import real_schur_of
 
 
 def _adjoint(x):
@@ -32,7 +33,12 @@ def _one_system(dl, d, du, b):
         a, c, right = row
         low, middle, high, other = below
         swap = _size(low) > _size(a)
-        pivot, p1, p2, pb = where(swap, low, a), where(swap, middle, c), where(swap, high, zero), where(swap, other, right)
+        pivot, p1, p2, pb = (
+            where(swap, low, a),
+            where(swap, middle, c),
+            where(swap, high, zero),
+            where(swap, other, right),
+        )
         e0, e1, e2, eb = where(swap, a, low), where(swap, c, middle), where(swap, zero, high), where(swap, right, other)
         factor = e0 / pivot
         return (e1 - factor * p1, e2 - factor * p2, eb - factor * pb), (pivot, p1, p2, pb)
@@ -165,8 +171,6 @@ def tridiagonal(a, *, lower=True):
 
 def _whole_q(a, taus):
     """The product of reflections as square matrices."""
-    from .linalg import householder_product
-
     m, n = a.shape[-2:]
     if n < m:
         a = rnp.concatenate([a, rnp.zeros((*a.shape[:-1], m - n), a.dtype)], -1)
@@ -174,7 +178,7 @@ def _whole_q(a, taus):
     missing = m - taus.shape[-1]
     if missing:
         taus = rnp.concatenate([taus, rnp.zeros((*taus.shape[:-1], missing), taus.dtype)], -1)
-    return householder_product(a, taus)
+    return _rlx.linalg("householder_product", [a, taus])[0]
 
 
 @op("a", "taus", "c")
@@ -231,9 +235,6 @@ def qdwh(x, *, is_hermitian=False, max_iterations=None, eps=None, dynamic_shape=
 @op("x")
 def schur(x, *, compute_schur_vectors=True, sort_eig_vals=False, select_callable=None):
     """(t, u) of the Schur form of square matrices: real ones of real matrices, with blocks on the diagonal."""
-    from ..numpy._eigen import schur_of
-    from ..numpy._real_schur import real_schur_of
-
     if sort_eig_vals or select_callable is not None:
         raise NotImplementedError("schur: sorted eigenvalues are not supported")
     x = inexact(x)

@@ -399,7 +399,7 @@ def _division_operands(x, y, what):
 
 @op("x", "y")
 def floor_divide(x, y):
-    """The largest integer not above x / y; 0 for integers where y is 0. An infinity over a finite number is infinite."""
+    """The largest integer not above x / y; 0 for integers where y is 0; an infinity over a number is infinite."""
     x, y = _division_operands(x, y, "floor_divide")
     if x.dtype.kind == "f":
         return _floor_quotient(node("stop_gradient", x), node("stop_gradient", y))

@@ -5,6 +5,7 @@ from .. import numpy as rnp
 from .._nodes import axis_of, cast, inexact, node, plain_int
 from .._op import op
 from ..lax import conv_general_dilated
+from ._fft_convolve import fftconvolve
 
 _MODES = ("full", "same", "valid")
 
@@ -48,8 +49,6 @@ def _convolved(x, y, mode, method):
         size = lambda v: rnp.size(v)  # noqa: E731
         method = "direct" if x.ndim <= 3 and min(size(x), size(y)) <= 512 else "fft"
     if method == "fft":
-        from .signal import fftconvolve
-
         return fftconvolve(x, y, mode)
     if x.dtype.kind != "c":
         return _direct(x, y, mode)

@@ -35,7 +35,9 @@ class gaussian_kde:
             self.factor = self.scotts_factor()
         elif isinstance(bw_method, str):
             if bw_method != "silverman":
-                raise ValueError(f'gaussian_kde: bw_method {bw_method!r}; it must be "scott", "silverman", a number or a function')
+                raise ValueError(
+                    f'gaussian_kde: bw_method {bw_method!r}; it must be "scott", "silverman", a number or a function'
+                )
             self.factor = self.silverman_factor()
         else:
             self.factor = bw_method(self) if callable(bw_method) else bw_method

@@ -44,7 +44,9 @@ def _complex_form(t, z):
         first, second = rnp.expand_dims(index == m - 1, 1), rnp.expand_dims(index == m, 1)
         right, below = rnp.expand_dims(index == m - 1, 0), rnp.expand_dims(index == m, 0)
         g = rnp.eye(n, dtype=t.dtype)
-        g = where(first & right, conj(x), where(first & below, y, where(second & right, -y, where(second & below, x, g))))
+        g = where(
+            first & right, conj(x), where(first & below, y, where(second & right, -y, where(second & below, x, g)))
+        )
         t = matmul(g, matmul(t, _adjoint(g)))
         t = where(second & right, 0, t)
         return (t, matmul(z, _adjoint(g))), None
@@ -129,30 +131,3 @@ def hessenberg(a, *, calc_q=False, overwrite_a=False, check_finite=True):
     q = rnp.pad(inner, [*lead, (1, 0), (1, 0)])
     corner = rnp.pad(rnp.ones((1, 1), h.dtype), [(0, n - 1), (0, n - 1)])
     return h, q + corner
-
-
-@op("a", "c")
-def qr_multiply(a, c, mode="right", pivoting=False, conjugate=False, overwrite_a=False, overwrite_c=False):
-    """(c q, r) with a = q r, or with mode "left" (q c, r); with pivoting also the order of columns. conjugate: of the
-    conjugate of q.
-    """
-    from .linalg import qr
-
-    if mode not in ("left", "right"):
-        raise ValueError(f'qr_multiply: mode {mode!r}; it must be "left" or "right"')
-    a, c = inexact(a), inexact(c)
-    q, r, *order = qr(a, mode="full", pivoting=pivoting)
-    k = min(a.shape[-2:])
-    q = conj(q) if conjugate else q
-    vector = c.ndim == 1
-    if mode == "left":
-        rows = c[..., None] if vector else c
-        q = q[..., : rows.shape[-2]] if rows.shape[-2] <= a.shape[-2] else q
-        out = matmul(q[..., :, : rows.shape[-2]], rows)
-        out = out[..., 0] if vector else out
-    else:
-        out = matmul(c[None, :] if vector else c, q[..., :, :k])
-        out = out[0] if vector else out
-    return (out, r[..., :k, :], *order)
-
-

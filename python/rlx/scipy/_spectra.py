@@ -6,6 +6,7 @@ from .._nodes import axis_of, cast, inexact
 from .._op import op
 from ..numpy._base import int_static
 from ._convolve import _levelled
+from ._windows import _chosen, _real_of, _split_window
 
 
 def segments(x, nperseg, step):
@@ -84,8 +85,6 @@ def csd(
     """(frequencies, cross power density) of two signals by Welch's method; y None: of x with itself. The arguments are
     those of welch; the shorter signal is continued by zeros.
     """
-    from .signal import _split_window
-
     name, numbers, nperseg = _split_window(window, nperseg, "csd")
     shape = rnp.shape(x)
     lengths = [shape[axis], shape[axis] if y is None else rnp.shape(y)[axis]]
@@ -95,8 +94,6 @@ def csd(
 
 @op("x", "y", "numbers")
 def _csd(x, y, numbers, name, fs, nperseg, noverlap, nfft, detrend, onesided, scaling, axis, average):
-    from .signal import _chosen, _real_of
-
     x = inexact(x)
     y = x if y is None else inexact(y)
     same = y is x

@@ -46,7 +46,7 @@ from ._special_matrices import (  # noqa: F401
     pascal,
     toeplitz,
 )
-from ._matrix_functions import funm, hessenberg, qr_multiply, rsf2csf, schur  # noqa: F401
+from ._matrix_functions import funm, hessenberg, rsf2csf, schur  # noqa: F401
 
 __all__ = [
     "block_diag",
@@ -229,6 +229,29 @@ def qr(a, overwrite_a=False, lwork=None, mode="full", pivoting=False, check_fini
         a = take_along_axis(a, order[0][..., None, :], -1)
     q, r = node("qr", a, full=mode != "economic")
     return (r, *order) if mode == "r" else (q, r, *order)
+
+
+@op("a", "c")
+def qr_multiply(a, c, mode="right", pivoting=False, conjugate=False, overwrite_a=False, overwrite_c=False):
+    """(c q, r) with a = q r, or with mode "left" (q c, r); with pivoting also the order of columns. conjugate: of the
+    conjugate of q.
+    """
+    if mode not in ("left", "right"):
+        raise ValueError(f'qr_multiply: mode {mode!r}; it must be "left" or "right"')
+    a, c = inexact(a), inexact(c)
+    q, r, *order = qr(a, mode="full", pivoting=pivoting)
+    k = min(a.shape[-2:])
+    q = conj(q) if conjugate else q
+    vector = c.ndim == 1
+    if mode == "left":
+        rows = c[..., None] if vector else c
+        q = q[..., : rows.shape[-2]] if rows.shape[-2] <= a.shape[-2] else q
+        out = _linalg.matmul(q[..., :, : rows.shape[-2]], rows)
+        out = out[..., 0] if vector else out
+    else:
+        out = _linalg.matmul(c[None, :] if vector else c, q[..., :, :k])
+        out = out[0] if vector else out
+    return (out, r[..., :k, :], *order)
 
 
 @op("a")

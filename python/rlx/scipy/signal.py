@@ -4,96 +4,15 @@ from .. import _rlx
 from .. import numpy as rnp
 from .._nodes import axis_of, inexact, node
 from .._op import op
-from ..numpy._base import cast, int_static
-from ..signal import _welch_options, _window
+from ..numpy._base import cast
+from ..signal import _welch_options
 from . import _spectra
 from ._convolve import convolve, convolve2d, correlate, correlate2d, detrend  # noqa: F401
+from ._fft_convolve import fftconvolve  # noqa: F401
 from ._spectra import csd
+from ._windows import _chosen, _real_of, _split_window, _to_last
 
 __all__ = """convolve convolve2d correlate correlate2d csd detrend fftconvolve istft stft welch""".split()
-
-
-def _to_last(x, axis, what):
-    axis = axis_of(axis, len(x.shape), what)
-    return x if axis == len(x.shape) - 1 else rnp.moveaxis(x, axis, -1)
-
-
-def _split_window(window, nperseg, what, default=256):
-    """(name, numbers, nperseg) of a window, which is a name or an array. An array determines the segment length."""
-    if nperseg is not None:
-        nperseg = int_static(nperseg, f"{what}: nperseg")
-    if isinstance(window, str) or (isinstance(window, tuple) and window and isinstance(window[0], str)):
-        return window, None, default if nperseg is None else nperseg
-    if not _rlx.is_array_leaf(window) and not isinstance(window, (list, tuple)):
-        raise TypeError(f"{what}: a window must be a name, a name with its parameter, or an array, got {window!r}")
-    numbers = rnp.asarray(window)
-    if numbers.ndim != 1 or numbers.shape[0] == 0:
-        raise ValueError(f"{what}: a window of shape {numbers.shape}; it must have one axis and at least one element")
-    if numbers.dtype.kind == "c":
-        raise TypeError(f"{what}: a window of {numbers.dtype.name}; it must be real")
-    if nperseg not in (None, numbers.shape[0]):
-        raise ValueError(
-            f"{what}: nperseg is {nperseg} and the window has {numbers.shape[0]} elements: leave nperseg out, or "
-            "make them equal"
-        )
-    if isinstance(window, (list, tuple)):  # float64, so that Python numbers keep all their digits
-        numbers = rnp.asarray(window, "float64")
-    return None, numbers, numbers.shape[0]
-
-
-def _chosen(name, numbers, n):
-    """The numbers of a window, or those of the periodic window with this name in SciPy."""
-    if numbers is not None:
-        x = _rlx.value(numbers)
-        return x if x.dtype.kind == "f" else cast(x, "float64")
-    name, *parameters = (name,) if isinstance(name, str) else name
-    if len(parameters) > 1:
-        raise ValueError(f"a window {(name, *parameters)}: a window takes a name and at most one parameter")
-    if name in ("boxcar", "ones", "rect", "rectangular"):
-        return _rlx.value(rnp.ones(n, "float64"))
-    return _rlx.value(_window({"hanning": "hann"}.get(name, name), n, False, "float64", *parameters))
-
-
-def _real_of(dtype):
-    return "float64" if dtype.name in ("float64", "complex128") else "float32"
-
-
-@op("in1", "in2")
-def fftconvolve(in1, in2, mode="full", axes=None):
-    """The linear convolution of two arrays of equal rank along these axes, or all: "full", "same" or "valid"."""
-    a, b = _rlx.value(in1), _rlx.value(in2)
-    rank = len(a.shape)
-    if len(b.shape) != rank:
-        raise ValueError(f"fftconvolve: operands of {rank} and {len(b.shape)} axes")
-    if mode not in ("full", "same", "valid"):
-        raise ValueError(f"fftconvolve: mode {mode!r} is not 'full', 'same' or 'valid'")
-    named = range(rank) if axes is None else axes if isinstance(axes, (tuple, list)) else (axes,)
-    axes = tuple(axis_of(i, rank, "fftconvolve") for i in named)
-    if not axes:
-        return node("mul", a, b)
-    if mode == "valid" and not (
-        all(a.shape[i] >= b.shape[i] for i in axes) or all(b.shape[i] >= a.shape[i] for i in axes)
-    ):
-        raise ValueError("fftconvolve: for 'valid' one operand must be at least as long as the other along every axis")
-    if len(axes) == 1:
-        i = axes[0]
-        if mode == "same" or mode == "full" or a.shape[i] >= b.shape[i]:
-            pair = [_to_last(a, i, "fftconvolve"), _to_last(b, i, "fftconvolve")]
-        else:
-            pair = [_to_last(b, i, "fftconvolve"), _to_last(a, i, "fftconvolve")]
-        out = _rlx.fft_conv1d(pair, mode)
-        return out if i == rank - 1 else rnp.moveaxis(out, -1, i)
-    full = [a.shape[i] + b.shape[i] - 1 for i in axes]
-    fast = [_rlx.next_fast_len(n) for n in full]
-    complex_ = a.dtype.kind == "c" or b.dtype.kind == "c"
-    forward, back = (rnp.fft.fftn, rnp.fft.ifftn) if complex_ else (rnp.fft.rfftn, rnp.fft.irfftn)
-    out = back(node("mul", forward(a, fast, axes), forward(b, fast, axes)), fast, axes)
-    for i, n in zip(axes, full):
-        m, k = a.shape[i], b.shape[i]
-        first, count = {"full": (0, n), "same": ((k - 1) // 2, m), "valid": (min(m, k) - 1, abs(m - k) + 1)}[mode]
-        out = rnp.take(out, rnp.arange(first, first + count), axis=i) if (first, count) != (0, out.shape[i]) else out
-    dtype = _rlx.result_type(a, b)[0]
-    return cast(out, dtype) if dtype.kind == "f" else out
 
 
 def welch(

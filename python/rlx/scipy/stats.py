@@ -620,8 +620,8 @@ def sem(a, axis=0, ddof=1, nan_policy="propagate", *, keepdims=False):
     return _rnp.std(a, place, ddof=ddof, keepdims=keepdims) / _math.sqrt(a.shape[place])
 
 
-__all__ = """bernoulli beta betabinom binom cauchy chi2 dirichlet expon gamma gaussian_kde gennorm geom gumbel_l gumbel_r
-laplace logistic mode multinomial multivariate_normal nbinom norm pareto poisson rankdata sem t truncnorm uniform vonmises
-wrapcauchy""".split()
+__all__ = """bernoulli beta betabinom binom cauchy chi2 dirichlet expon gamma gaussian_kde gennorm geom gumbel_l
+gumbel_r laplace logistic mode multinomial multivariate_normal nbinom norm pareto poisson rankdata sem t truncnorm
+uniform vonmises wrapcauchy""".split()
 
 __getattr__ = _getattr_of("rlx.scipy.stats", {})

@@ -96,7 +96,9 @@ def _bicgstab(matvec, b, x0, bound, most, precondition):
 
     zeros = tree.map(rnp.zeros_like, r)
     start = {"x": x0, "r": r, "p": zeros, "q": zeros, "rho": number(1), "alpha": number(1), "omega": number(1)}
-    return _control.while_loop(going, step, {**start, "k": rnp.zeros((), "int32"), "broken": rnp.zeros((), "bool")})["x"]
+    return _control.while_loop(going, step, {**start, "k": rnp.zeros((), "int32"), "broken": rnp.zeros((), "bool")})[
+        "x"
+    ]
 
 
 def _gmres(matvec, b, x0, bound, most, precondition, restart):
@@ -168,7 +170,16 @@ def _solved(method, what, a, b, x0, tol, atol, maxiter, m, symmetric):
         def make():
             def run(a_, b_, x_, m_):
                 return _solved(
-                    method, what, a if a_ is None else a_, b_, x_, tol, atol, maxiter, m if m_ is None else m_, symmetric
+                    method,
+                    what,
+                    a if a_ is None else a_,
+                    b_,
+                    x_,
+                    tol,
+                    atol,
+                    maxiter,
+                    m if m_ is None else m_,
+                    symmetric,
                 )
 
             return run
