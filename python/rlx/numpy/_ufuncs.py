@@ -412,30 +412,28 @@ def floor_divide(x, y):
 
 
 def _floor_quotient(x, y):
-    """The floor of x / y from the exact remainder, because x / y can round up to an integer that is too large."""
+    """The floor of x / y, which the floor of the rounded quotient may exceed by 1."""
     narrow = x.dtype
     if narrow.itemsize < 4:
-        x, y = cast(x, "float32"), cast(y, "float32")  # then the result is rounded once
+        # float32 has more than twice the digits, so that only an integer is rounded to an integer.
+        x, y = cast(x, "float32"), cast(y, "float32")
+        plain = node("div", x, y)
+        # A quotient just below 0 may be 0 already.
+        lost = node("bit_and", node("eq", plain, 0), node("ne", x, 0))
+        lost = node("bit_and", lost, node("ne", node("lt", x, 0), node("lt", y, 0)))
+        return cast(node("where", lost, -1, node("floor", plain)), narrow)
     plain = node("div", x, y)
     size, unit, quotient = node("abs", x), node("abs", y), node("abs", plain)
     left = fmod(size, unit)
-    whole = node("round", node("div", node("sub", size, left), unit))  # right below 2^(digits - 2)
-    if narrow.itemsize >= 4:
-        # Beyond, the quotient has at most one bit of a fraction: it was rounded up to an integer where the remainder is
-        # more than half of the divisor. From 2^digits on the quotient itself is right.
-        digits = 53 if x.dtype.itemsize == 8 else 24
-        more = node("bit_and", node("lt", node("sub", unit, left), left), node("eq", node("floor", quotient), quotient))
-        high = node("sub", node("floor", quotient), cast(more, x.dtype))
-        whole = node("where", node("lt", quotient, float(2 ** (digits - 2))), whole, high)
-        endless = node("ge", size, node("mul", unit, float(2**digits)))
-        whole = node("where", endless, quotient, whole)
-    differ = node("ne", node("lt", x, 0), node("lt", y, 0))
-    below = node("bit_and", differ, node("ne", left, 0))
-    if narrow.itemsize >= 4:
-        below = node("bit_and", below, node("eq", endless, False))
-    out = copysign(node("add", whole, cast(below, x.dtype)), plain)
-    # A quotient that is not finite is its own floor: by 0, of an infinity, of NaN.
-    return cast(node("where", node("eq", node("sub", plain, plain), 0), out, plain), narrow)
+    # A quotient that was rounded up to an integer has a remainder of more than half of the divisor.
+    whole = node("floor", quotient)
+    high = node("bit_and", node("lt", node("sub", unit, left), left), node("eq", whole, quotient))
+    below = node("bit_and", node("ne", node("lt", x, 0), node("lt", y, 0)), node("ne", left, 0))
+    out = node("add", node("sub", whole, cast(high, x.dtype)), cast(below, x.dtype))
+    # From 2^digits on the quotient itself is right, and so is one that is not finite: by 0, of an infinity, of NaN.
+    digits = 53 if x.dtype.itemsize == 8 else 24
+    own = node("lt", quotient, float(2**digits))
+    return node("where", own, copysign(out, plain), plain)
 
 
 @op("x", "y")
