@@ -53,6 +53,39 @@ def _normal(x, index):
     return out[:at] + [slice(None)] * (x.ndim - used) + out[at + 1 :]
 
 
+def _apart(x, index):
+    """(index, first, rank, axes of the result) for index arrays that only a ... without axes separates, else None: NumPy
+    puts their axes first then, and the index without it leaves the `rank` axes at `first`.
+    """
+    if not isinstance(index, tuple) or not any(i is Ellipsis for i in index):
+        return None
+    at = next(k for k, i in enumerate(index) if i is Ellipsis)
+    before, after = index[:at], index[at + 1 :]
+
+    def indexed(i):
+        return i is not None and i is not Ellipsis and not isinstance(i, slice)
+
+    if not before or not after or not indexed(before[-1]) or not indexed(after[0]):
+        return None
+    arrays = [_rlx.array_from(i) if isinstance(i, list) else i for i in index if isinstance(i, list) or _is_array(i)]
+    if not arrays or sum(i is not None for i in before + after) != x.ndim:
+        return None
+    plain = before + after
+    places = [k for k, i in enumerate(plain) if indexed(i)]
+    first = sum(not indexed(i) for i in plain[: places[0]])
+    if places != list(range(places[0], places[-1] + 1)) or first == 0:
+        return None  # first anyway
+    rank = max(len(a.shape) for a in arrays)
+    return plain, first, rank, rank + sum(not indexed(i) for i in plain)
+
+
+def _moved(x, source, target):
+    """x with its axes `source` at `target`."""
+    from .numpy import moveaxis
+
+    return moveaxis(x, tuple(source), tuple(target))
+
+
 def _bound(b):
     """The bound of a slice as None, a Python integer or an extent."""
     if b is None or type(b) is int or isinstance(b, _rlx.Dim):
@@ -139,7 +172,12 @@ def get(x, index, mode=None, fill_value=None):
         entries = index if isinstance(index, tuple) else (index,)
         picked = numpy.asarray(x)[tuple(numpy.asarray(i) if _is_array(i) else i for i in entries)]
         return _rlx.array_from(picked).to(x.device)
-    entries = _static(x, _normal(x, _known_masks(index)), mode)
+    index = _known_masks(index)
+    apart = _apart(x, index)
+    if apart is not None:
+        plain, first, rank, _ = apart
+        return _moved(get(x, plain, mode, fill_value), range(first, first + rank), range(rank))
+    entries = _static(x, _normal(x, index), mode)
     mode = _mode(mode)
     fill = filler(x.dtype) if mode == "fill" and fill_value is None else fill_value
     if mode == "fill" and float(fill) != fill and fill == fill:
@@ -215,6 +253,15 @@ def update(x, index, values, how, mode=None):
                 x, mask if _is_array(mask) else _rlx.array_from(mask), values
             )
         return _put_masked(_rlx.value(x), _rlx.value(mask), values, how)
+    apart = _apart(x, index)
+    if apart is not None:
+        plain, first, rank, axes = apart
+        if getattr(values, "ndim", 0):
+            from .numpy import reshape
+
+            values = reshape(values, (1,) * (axes - values.ndim) + tuple(values.shape))
+            values = _moved(values, range(rank), range(first, first + rank))
+        return update(x, plain, values, how, mode)
     entries = _static(x, _normal(x, index), mode)
     mode = _mode(mode or "drop")
     if outside:

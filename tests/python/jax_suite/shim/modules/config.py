@@ -4,7 +4,6 @@ import contextlib
 import enum
 
 import rlx
-from absl import app  # noqa: F401
 
 _VALUES = {
     "jax_enable_x64": False,
