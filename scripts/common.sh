@@ -6,7 +6,7 @@ build_packages=(g++ cmake ninja-build doctest-dev libcli11-dev libsimdjson-dev l
 fetch_packages=(ca-certificates python3 python3-pip)
 # Software that stands in for graphics devices: Mesa's rasterizers, for Vulkan and OpenGL. Chromium has a stricter one.
 device_packages=(mesa-vulkan-drivers libvulkan1 libegl1 libegl-mesa0 libgl1-mesa-dri)
-test_packages=(clang-15 pkgconf g++-aarch64-linux-gnu qemu-user-static python3-numpy chromium
+test_packages=(clang-15 pkgconf libcurl4 g++-aarch64-linux-gnu qemu-user-static python3-numpy chromium
   mold) # links the tests in a quarter of the time of ld
 python_packages=(python3 python3-dev python3-venv ca-certificates) # the Python package and its tests
 python_test_wheels=(pytest pytest-timeout pytest-xdist hypothesis scipy mpmath jax mypy nbclient ipykernel) # from PyPI
