@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "rlx/backends/cpu/bound_program.h"
+#include "rlx/backends/cpu/control/loop_writer.h"
 #include "rlx/ir/inspect.h"
 #include "rlx/ir/ops/lir.h"
 #include "rlx/threads/chunk_audit.h"
@@ -99,7 +100,11 @@ std::unique_ptr<BoundGraph> Executable::bind(OpenDevice&, const LirModule& progr
 
 std::string Executable::kernel_name(NodeId node) const {
   const KernelEntry* row = node.index < row_of_.size() ? row_of_[node.index] : nullptr;
-  return row ? concat_text(row->kernel, " (", isa_name(kernels_.isa), ")") : "none";
+  if (!row) return "none";
+  const std::string name = concat_text(row->kernel, " (", isa_name(kernels_.isa), ")");
+  if (row->kind != OpKind::Scan && row->kind != OpKind::While) return name;
+  const char* const why = bodies_not_small(lir_.graph, node);  // null for a loop of straight-line code
+  return why ? concat_text(name, ", step by step: ", why) : name;
 }
 
 }  // namespace rlx::cpu

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 
+#include "rlx/backends/cpu/control/loop_writer.h"
 #include "rlx/backends/cpu/entries.h"
 #include "rlx/base/stop_request.h"
 #include "rlx/device/host_device.h"
@@ -193,6 +194,123 @@ void run_while(WhileStep& s, std::int64_t) {
   std::memcpy(p.results[iterations_result], &iterations, sizeof iterations);
 }
 
+// -- small loops --
+
+/// A loop whose iterations run as straight-line code. Operands and results of its body have fixed places: rows of xs
+/// and ys pass through memory of the loop, and a carry that is not updated in place is copied back after an iteration.
+struct SmallLoop {
+  explicit SmallLoop(LowerContext& c) : places(c), parts(*loop_parts(c.node().op)), code(c.kernels()) {
+    const LirBodies& bodies = c.bodies();
+    const Graph& body = bodies.modules.back().graph;
+    const std::vector<NodeId> in = body.leaves(OpKind::Input);
+    inputs.resize(in.size()), outputs.resize(body.outputs().size());
+    const auto* scan = c.node().op.get_if<ops::Scan>();
+    if (scan) {
+      most = scan->length[0].value(), reverse = scan->reverse;
+    } else {
+      most = c.op<ops::While>().max_trips.value_or(std::numeric_limits<std::int64_t>::max());
+    }
+    for (std::size_t i = parts.first_x(); i < parts.inputs(); ++i) {
+      if (!reads(body, in[i])) continue;
+      const std::size_t bytes = body.shape(Value(in[i])).size_bytes();
+      std::byte* const row = c.workspace(bytes);
+      inputs[i].view = BufferView(row, bytes);
+      loads.emplace_back(i,
+                         code.add(copy(bytes, nullptr, row, LoopOp::LoadRow4, LoopOp::LoadRow8, LoopOp::LoadRowBytes)));
+    }
+    ok = true;
+    if (!scan) {
+      ok = code.add_body(c, 0);
+      LoopInstr leave;
+      leave.op = LoopOp::LeaveUnless, leave.a = &again;
+      code.add(leave);
+    }
+    ok = ok && code.add_body(c, scan ? 0 : 1);
+    for (std::size_t i = 0; i < parts.carries; ++i) {
+      const std::size_t bytes = places.result_bytes[i];
+      std::byte* now = nullptr;  // where the plan has the result
+      if (const auto& second = bodies.second[i]) {
+        std::byte* const next = c.body_range(*second).host;
+        now = c.workspace(bytes);
+        outputs[i].view = BufferView(next, bytes);
+        code.add(copy(bytes, next, now, LoopOp::Copy4, LoopOp::Copy8, LoopOp::CopyBytes));
+        ok = ok && bytes <= kMostCopied;
+      }
+      carries.push_back(now);
+    }
+    for (std::size_t o = parts.carries; o < parts.outputs(); ++o) {
+      const std::size_t bytes = body.shape(body.outputs()[o]).size_bytes();
+      std::byte* const row = c.workspace(bytes);
+      outputs[o].view = BufferView(row, bytes);
+      row_bytes.push_back(bytes);
+      stores.emplace_back(
+          o, code.add(copy(bytes, row, nullptr, LoopOp::StoreRow4, LoopOp::StoreRow8, LoopOp::StoreRowBytes)));
+    }
+    if (ok) code.finish();
+  }
+
+  static bool reads(const Graph& body, NodeId input) {
+    const auto is_input = [&](Value v) { return v.node == input; };
+    for (const Node& n : body.nodes())
+      if (std::any_of(n.inputs.begin(), n.inputs.end(), is_input)) return true;
+    return std::any_of(body.outputs().begin(), body.outputs().end(), is_input);
+  }
+  static LoopInstr copy(std::size_t bytes, const void* from, void* to, LoopOp four, LoopOp eight, LoopOp other) {
+    LoopInstr i;
+    i.op = bytes == 4 ? four : bytes == 8 ? eight : other;
+    i.n = bytes, i.a = from, i.d = to;
+    return i;
+  }
+
+  static constexpr std::size_t kMostCopied = 16384;  // larger carries alternate between two buffers
+  Places places;
+  LoopParts parts;
+  LoopCode code;
+  std::vector<RunSlot> inputs, outputs;  // of the body
+  std::vector<std::byte*> carries;       // of a carry that is copied back: where the body reads it
+  std::vector<std::pair<std::size_t, std::size_t>> loads, stores;  // operand or result, instruction
+  std::vector<std::size_t> row_bytes;                              // of each y
+  std::int64_t most = 0;
+  bool reverse = false, ok = false;
+  std::uint8_t again = 0;
+};
+void run_small_loop(SmallLoop& s, std::int64_t) {
+  const AsWorkerZero alone(1);  // kernels of the body take its scratch memory
+  const Places& p = s.places;
+  const LoopParts& parts = s.parts;
+  for (std::size_t i = 0; i < parts.invariants; ++i) s.inputs[i].view.host = p.operands[i];
+  for (std::size_t i = 0; i < parts.carries; ++i) {
+    std::byte* const now = s.carries[i] ? s.carries[i] : p.results[i];
+    copy_bytes(now, p.operands[parts.first_carry() + i], p.result_bytes[i]);
+    s.inputs[parts.first_carry() + i].view.host = now;
+    if (!s.carries[i]) s.outputs[i].view.host = now;
+  }
+  RunSlot decision;
+  decision.view = BufferView(reinterpret_cast<std::byte*>(&s.again), 1);
+  const bool scan = p.results.size() == parts.outputs();
+  if (!scan) s.code.point(0, s.inputs, std::span(&decision, 1));
+  s.code.point(scan ? 0 : 1, s.inputs, s.outputs);
+  for (const auto& [operand, at] : s.loads) s.code.at(at).a = p.operands[operand];
+  for (const auto& [result, at] : s.stores) s.code.at(at).d = p.results[result];
+  const std::int64_t between = s.code.calls_kernels() ? 8 : 256;  // iterations between two looks at the stop request
+  std::int64_t done = 0;
+  while (done < s.most) {
+    StopRequest::check();
+    const std::int64_t n = std::min(between, s.most - done);
+    const std::int64_t ran = run_loop_code(s.code.code(), s.reverse ? s.most - 1 - done : done, s.reverse ? -1 : 1, n);
+    done += ran;
+    if (ran < n) break;
+  }
+  for (std::size_t i = 0; i < parts.carries; ++i)
+    if (s.carries[i]) copy_bytes(p.results[i], s.carries[i], p.result_bytes[i]);
+  if (scan) return;
+  for (std::size_t y = 0; y < s.row_bytes.size(); ++y) {  // zero the rows of iterations that did not run
+    const std::size_t r = parts.carries + y, filled = static_cast<std::size_t>(done) * s.row_bytes[y];
+    if (filled < p.result_bytes[r]) std::memset(p.results[r] + filled, 0, p.result_bytes[r] - filled);
+  }
+  std::memcpy(p.results[parts.outputs()], &done, sizeof done);
+}
+
 // -- kernel entries --
 
 template <class Step, auto Run>
@@ -200,6 +318,15 @@ void lower_control(LowerContext& c) {
   constexpr double kIterationNs = 1000;  // the host decides between schedules: this task is never split or grouped
   auto& s = c.keep<Step>(c, open_host_device(Device::Cpu)->stream());
   c.step_alone<Run>(s, kIterationNs);
+}
+
+template <class General, auto Run>
+void lower_small_loop(LowerContext& c) {
+  auto loop = std::make_unique<KeptValue<SmallLoop>>(c);
+  if (!loop->value.ok) return lower_control<General, Run>(c);
+  SmallLoop& s = loop->value;
+  c.program().kept.push_back(std::move(loop));
+  c.step_alone<run_small_loop>(s, 1000);
 }
 
 bool whole_bytes(const Shape& s) { return dtype_bits(s.dtype()) >= 8; }
@@ -217,15 +344,24 @@ const char* control_refuses(const Graph& g, NodeId id) {
   return nullptr;
 }
 
-template <class Step, auto Run>
-constexpr KernelEntry control_row(OpKind kind, const char* kernel) {
-  KernelEntry row{kind, kernel, control_refuses, lower_control<Step, Run>};
+const char* small_loop_refuses(const Graph& g, NodeId id) {
+  if (const char* why = bodies_not_small(g, id)) return why;
+  return control_refuses(g, id);
+}
+
+constexpr KernelEntry control_row(OpKind kind, const char* kernel, const char* (*refuses)(const Graph&, NodeId),
+                                  void (*lower)(LowerContext&)) {
+  KernelEntry row{kind, kernel, refuses, lower};
   row.plans_bodies = true;
   return row;
 }
-constexpr KernelEntry kControlEntries[] = {control_row<IfStep, run_if>(OpKind::If, "if"),
-                                           control_row<WhileStep, run_while>(OpKind::While, "while"),
-                                           control_row<ScanStep, run_scan>(OpKind::Scan, "scan")};
+constexpr KernelEntry kControlEntries[] = {
+    control_row(OpKind::If, "if", control_refuses, lower_control<IfStep, run_if>),
+    control_row(OpKind::While, "while_straight_line", small_loop_refuses, lower_small_loop<WhileStep, run_while>),
+    control_row(OpKind::While, "while", control_refuses, lower_control<WhileStep, run_while>),
+    control_row(OpKind::Scan, "scan_straight_line", small_loop_refuses, lower_small_loop<ScanStep, run_scan>),
+    control_row(OpKind::Scan, "scan", control_refuses, lower_control<ScanStep, run_scan>),
+};
 
 }  // namespace
 

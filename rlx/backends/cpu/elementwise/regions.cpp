@@ -4,6 +4,7 @@
 #include <array>
 #include <numbers>
 
+#include "rlx/backends/cpu/elementwise/tape_few.h"
 #include "rlx/backends/cpu/elementwise/typed.h"
 #include "rlx/backends/cpu/entries.h"
 #include "rlx/ir/functions.h"
@@ -94,6 +95,19 @@ std::optional<TapeOp> float_op(const ops::Activation& op) {
     case A::Acos: return TapeOp::Acos;
     case A::Cbrt: return TapeOp::Cbrt;
     case A::Trunc: return TapeOp::Trunc;
+    default: return std::nullopt;
+  }
+}
+
+/// The same for I32.
+std::optional<TapeOp> integer_op(ActivationKind fn) {
+  switch (fn) {
+    case ActivationKind::Neg: return TapeOp::NegI;
+    case ActivationKind::Abs: return TapeOp::AbsI;
+    case ActivationKind::Sign: return TapeOp::SignI;
+    case ActivationKind::Not: return TapeOp::NotI;
+    case ActivationKind::Popcount: return TapeOp::PopcountI;
+    case ActivationKind::Clz: return TapeOp::ClzI;
     default: return std::nullopt;
   }
 }
@@ -283,13 +297,8 @@ class TapeWriter {
         return fn ? emit(*fn, out, {in[0]}) : fail();
       }
       if (r == Register::B) return op->fn == ActivationKind::Not ? emit(TapeOp::Not, out, {in[0]}) : fail();
+      if (const auto fn = integer_op(op->fn)) return emit(*fn, out, {in[0]});
       switch (op->fn) {
-        case ActivationKind::Neg: return emit(TapeOp::NegI, out, {in[0]});
-        case ActivationKind::Abs: return emit(TapeOp::AbsI, out, {in[0]});
-        case ActivationKind::Sign: return emit(TapeOp::SignI, out, {in[0]});
-        case ActivationKind::Not: return emit(TapeOp::NotI, out, {in[0]});
-        case ActivationKind::Popcount: return emit(TapeOp::PopcountI, out, {in[0]});
-        case ActivationKind::Clz: return emit(TapeOp::ClzI, out, {in[0]});
         case ActivationKind::Square: return emit(TapeOp::MulI, out, {in[0], in[0]});
         case ActivationKind::Relu: return emit(TapeOp::MaxI, out, {in[0], {-1, true, 0, DType::I32}});
         default: return fail();
@@ -765,5 +774,13 @@ constexpr KernelEntry kRegionsEntries[] = {
 }  // namespace
 
 std::span<const KernelEntry> tape_entries() { return kRegionsEntries; }
+
+std::optional<TapeOp> tape_op_of(const Node& n, DType t) {
+  const Register r = register_of(t);
+  if (const auto* op = n.op.get_if<ops::Binary>()) return binary_op(op->fn, r);
+  const auto* op = n.op.get_if<ops::Activation>();
+  if (!op) return std::nullopt;
+  return r == Register::F ? float_op(*op) : r == Register::I ? integer_op(op->fn) : std::nullopt;
+}
 
 }  // namespace rlx::cpu
