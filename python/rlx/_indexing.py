@@ -114,19 +114,80 @@ def _entry(key, arrays):
 
 
 def _eager(function, x, entries, extra=(), static=()):
-    """Runs the function compiled. Entries that are not arrays are static."""
+    """Runs the function compiled. Integers and the starts of slices of step 1 are an input of the compiled function, so
+    that x[0], x[1], .. are one program. Other entries that are not arrays are static.
+    """
+    entries, starts = _without_positions(x, entries, function is _put)
     keys = tuple(_key(i) for i in entries)
     arrays = [i for i in entries if _is_array(i)]
+    if starts is not None:
+        extra = (starts, *extra)
 
     def make():
         def run(x, arrays, *extra):
             it = iter(arrays)
-            return function(x, [_entry(k, it) for k in keys], *extra, *static)
+            entries = [_entry(k, it) for k in keys]
+            if starts is None:
+                return function(x, entries, *extra, *static)
+            if function is _put:
+                return _put(x, entries, *extra[1:], *static, starts=extra[0])
+            return function(*_windowed(x, entries, extra[0]), *extra[1:], *static)
 
         run.__name__ = "index"
         return run
 
-    return cached_jit((function, keys, static), make)(x, arrays, *extra)
+    return cached_jit((function, keys, static, starts is None), make)(x, arrays, *extra)
+
+
+def _without_positions(x, entries, whole):
+    """The entries with their positions taken out, and these positions: an array with one start for each axis, or None
+    when there are none. An integer becomes 0 and a slice of step 1 begins at 0. Beside index arrays an integer becomes
+    an array. With `whole`, entries stay as they are when one of them is a slice of another step.
+    """
+    if not all(isinstance(d, int) for d in x.shape):
+        return entries, None
+    beside = any(_is_array(i) for i in entries)
+    out, starts, moves, axis = [], [], False, 0
+    for i in entries:
+        if i is None:
+            out.append(i)
+            continue
+        extent, start = x.shape[axis], 0
+        if isinstance(i, int):
+            _in_range(i, extent, axis)
+            start = i % extent
+            i, moves = (_rlx.array_from(start, "int64"), moves) if beside else (0, True)
+        elif isinstance(i, slice) and not beside:
+            first, count, step = _range(i, extent)
+            if step == 1 and count:
+                start, i = first, slice(0, count, 1) if count != extent else slice(None)
+                moves = moves or count != extent
+            elif whole and step != 1:
+                return entries, None
+        out.append(i)
+        starts.append(start)
+        axis += 1
+    return out, _rlx.array_from(starts, "int64") if moves else None
+
+
+def _windowed(x, entries, starts):
+    """The part of x that begins at `starts`, and the entries within it."""
+    sizes, inside, axis = [], [], 0
+    for i in entries:
+        if i is None:
+            inside.append(i)
+            continue
+        count, moving = x.shape[axis], False
+        if isinstance(i, int):
+            count = 1
+        else:
+            start, some, step = _range(i, count)
+            moving = start == 0 and step == 1 and some > 0
+            count = some if moving else count
+        sizes.append(count)
+        inside.append(slice(None) if moving else i)
+        axis += 1
+    return _rlx.add_node("dynamic_slice", (x, starts), {"sizes": sizes}), inside
 
 
 def getitem(x, index):
@@ -491,8 +552,10 @@ def _of_dtype(x, values):
     return _rlx.add_node("cast", (values,), {"to": x.dtype})
 
 
-def _put(x, entries, values, how, mode="fill"):
-    """Updates the elements that the entries select: a window of slices as one update, other elements by one scatter."""
+def _put(x, entries, values, how, mode="fill", starts=None):
+    """Updates the elements that the entries select: a window of slices as one update, other elements by one scatter.
+    With `starts` the window begins there.
+    """
     values = _of_dtype(x, _rlx.value(values))
     target = _get_shape(x, entries)
     if tuple(values.shape) != tuple(target):
@@ -500,7 +563,7 @@ def _put(x, entries, values, how, mode="fill"):
     if not any(_is_array(i) for i in entries) and all(isinstance(d, int) for d in x.shape):
         window = _window(x, entries)
         if window is not None:
-            return _put_window(x, *window, values, how)
+            return _put_window(x, window[0] if starts is None else starts, window[1], values, how)
     named = _named_axes(x, entries, mode)
     if named is not None:
         axes, indices = named
@@ -558,13 +621,17 @@ _WINDOW_OPS = {"add": "add", "mul": "mul", "min": "min", "max": "max"}
 
 def _put_window(x, starts, extents, values, how):
     values = values if tuple(values.shape) == extents else _rlx.reshape([values], extents)
+    known = isinstance(starts, list)
     if how != "set":
-        limits = [s + e for s, e in zip(starts, extents)]
-        old = _rlx.add_node("slice", (x,), {"starts": starts, "limits": limits, "strides": [1] * x.ndim})
+        if known:
+            limits = [s + e for s, e in zip(starts, extents)]
+            old = _rlx.add_node("slice", (x,), {"starts": starts, "limits": limits, "strides": [1] * x.ndim})
+        else:
+            old = _rlx.add_node("dynamic_slice", (x, starts), {"sizes": extents})
         values = _rlx.add_node(_WINDOW_OPS[how], (old, values), {})
     if not x.ndim:
         return values
-    return _rlx.add_node("dynamic_update_slice", (x, values, _rlx.array_from(starts, "int64")), {})
+    return _rlx.add_node("dynamic_update_slice", (x, values, _rlx.array_from(starts, "int64") if known else starts), {})
 
 
 def _narrows_quietly(x, values):

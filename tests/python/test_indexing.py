@@ -8,6 +8,8 @@ import pytest
 
 import rlx
 import rlx.numpy as rnp
+from rlx import _indexing
+from rlx._jit import cached_jit
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4) - 5
 I = X.astype(np.int32)
@@ -133,3 +135,66 @@ def test_known_masks_in_compiled_functions(index):
     slope = np.zeros_like(x)
     slope[index] = 1
     assert np.array_equal(rlx.grad(lambda v: v[index].sum())(x), slope)
+
+
+def test_positions_are_not_compiled(monkeypatch):
+    """x[0], x[1], .. and updates at changing places are one program each."""
+    used = {}
+
+    def recorded(key, make):
+        f = cached_jit(key, make)
+        used[id(f)] = f
+        return f
+
+    monkeypatch.setattr(_indexing, "cached_jit", recorded)
+    x = rlx.array(np.arange(77 * 5, dtype=np.float32).reshape(77, 5))  # a shape of its own
+    want = np.asarray(x)
+    cases = (
+        (lambda i: x[i], lambda i: want[i]),
+        (lambda i: x[i - 40, :], lambda i: want[i - 40, :]),
+        (lambda i: x[..., i % 5], lambda i: want[..., i % 5]),
+        (lambda i: x[i : i + 3], lambda i: want[i : i + 3]),
+        (lambda i: x[i, ::2], lambda i: want[i, ::2]),
+        (lambda i: x[i, rlx.array([1, 2])], lambda i: want[i, [1, 2]]),
+        (lambda i: x.at[i].set(2.0)[i], lambda i: np.full(5, 2.0)),
+        (lambda i: x.at[i, 1:3].add(1.0)[i, 1], lambda i: want[i, 1] + 1),
+    )
+    for ours, theirs in cases:
+        used.clear()
+        for i in range(6):
+            np.testing.assert_array_equal(np.asarray(ours(i)), theirs(i))
+        before = sum(f.misses for f in used.values())
+        for i in range(6, 40):
+            np.testing.assert_array_equal(np.asarray(ours(i)), theirs(i))
+        assert sum(f.misses for f in used.values()) == before <= 2
+    for bad in (lambda: x[77], lambda: x[-78], lambda: x[3, 5], lambda: x.at[77].set(0)):
+        with pytest.raises(IndexError, match="is out of range for axis"):
+            bad()
+
+
+def test_random_basic_indices():
+    random = np.random.default_rng(5)
+
+    def entry(extent):
+        bounds = [None, *range(-extent - 1, extent + 2)]
+        a, b = (bounds[k] for k in random.integers(len(bounds), size=2))
+        kind = random.integers(6)
+        if kind < 3:
+            return int(random.integers(-extent, extent))
+        return (
+            slice(a, b) if kind == 3 else slice(a, b, int(random.choice([-2, -1, 2, 3]))) if kind == 4 else slice(None)
+        )
+
+    for _ in range(150):
+        shape = tuple(int(n) for n in random.integers(1, 5, size=random.integers(1, 4)))
+        x = np.arange(np.prod(shape), dtype=random.choice(["float32", "int64", "int8"])).reshape(shape)
+        index = [entry(n) for n in shape[: random.integers(1, len(shape) + 1)]]
+        if random.integers(5) == 0:
+            index.insert(random.integers(len(index) + 1), None)
+        if random.integers(5) == 0:
+            index.append(Ellipsis)
+        index = tuple(index)
+        np.testing.assert_array_equal(np.asarray(rlx.array(x)[index]), x[index])
+        changed = x.copy()
+        changed[index] += 3
+        np.testing.assert_array_equal(np.asarray(rlx.array(x).at[index].add(3)), changed)
