@@ -253,15 +253,15 @@ class LoopCode::Writer {
     }
     for (std::size_t o = 0; o < out.size(); ++o) {
       const std::uint32_t at = body.outputs()[o].node.index;
-      if (direct[o] && computed[at]) continue;
-      // Copies to a slot of its own first where the value may lie in an operand that another result replaces.
-      Operand from = values[at];
-      const int bits = dtype_bits(out[o].dtype);
-      if (from.view && out.size() > 1) return false;
-      emit(bits == 32   ? LoopOp::Copy4
-           : bits == 64 ? LoopOp::Copy8
+      const Operand& from = values[at];
+      if (direct[o] && computed[at] && from.n == out[o].n) continue;
+      // Another result may replace an operand, and one element is not copied to several.
+      if ((from.view && out.size() > 1) || from.n != out[o].n) return false;
+      const std::size_t bytes = size_bytes(from.dtype, from.n);
+      emit(bytes == 4   ? LoopOp::Copy4
+           : bytes == 8 ? LoopOp::Copy8
                         : LoopOp::CopyBytes,
-           out[o], {&from}, nullptr, static_cast<std::size_t>(bits / 8));
+           out[o], {&from}, nullptr, bytes);
     }
     return true;
   }
