@@ -322,10 +322,8 @@ void lower_control(LowerContext& c) {
 
 template <class General, auto Run>
 void lower_small_loop(LowerContext& c) {
-  auto loop = std::make_unique<KeptValue<SmallLoop>>(c);
-  if (!loop->value.ok) return lower_control<General, Run>(c);
-  SmallLoop& s = loop->value;
-  c.program().kept.push_back(std::move(loop));
+  auto& s = c.keep<SmallLoop>(c);  // also when it is not used: pointers of its fields are relocated
+  if (!s.ok) return lower_control<General, Run>(c);
   c.step_alone<run_small_loop>(s, 1000);
 }
 

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "rlx/base/stop_request.h"
+#include "rlx/ir/evaluate.h"
 #include "rlx/ir/ops/elementwise.h"
 #include "rlx/ir/text.h"
 #include "rlx/runtime/session.h"
@@ -437,4 +438,23 @@ TEST_CASE("small loops: the kernel of a loop says why it runs step by step") {
   for (const Tensor& t : in) views.push_back(t.view());
   const std::string kernels = kernels_of(f, views);
   CHECK_MESSAGE(kernels.find(", step by step: a body reads more than 4 KB at a time") != std::string::npos, kernels);
+}
+
+TEST_CASE("small loops: outputs that are strided views of operands and of values") {
+  Graph g("views");
+  const Expr x = g.input("x", {{2, 3}, DType::F32}), rows = g.input("rows", {{4, 2, 3}, DType::F32});
+  const LoopResult r = g.scan(x, rows, [](Graph& b, const ExprList& c, const ExprList& row) {
+    const Expr next = c[0] * 0.5 + row[0];
+    return LoopStep{next, {b.transpose(c[0], {1, 0}), b.transpose(next, {1, 0}), b.narrow(row[0], 1, 1, 2)}};
+  });
+  g.set_outputs({r.carries[0], r.ys[0], r.ys[1], r.ys[2]});
+  std::mt19937 random(7);
+  const Tensor start = small_loop_values({{2, 3}, DType::F32}, random);
+  const NamedTensors in{{"x", start}, {"rows", small_loop_values({{4, 2, 3}, DType::F32}, random)}};
+  const auto want = evaluate(g, in);
+  CompiledGraph f = Session().with_threads(1).compile(std::move(g));
+  for (int round = 0; round < 3; ++round) {
+    const auto got = f.run_typed(in);
+    for (std::size_t o = 0; o < got.size(); ++o) CHECK(same_bits(got[o], want[o]));
+  }
 }
