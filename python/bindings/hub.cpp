@@ -59,7 +59,7 @@ PullOptions pull_options(bool verify, nb::handle note, nb::handle progress) {
   return o;
 }
 
-HubName name_from(nb::handle h, const char* what) {
+HubName hub_name_from(nb::handle h, const char* what) {
   const std::string text = text_from(h, what);
   if (auto name = parse_hub_name(text)) return *name;
   raise(ErrorCode::InvalidArgument, concat_text(what, ": '", text, "' is not the name of a model on a hub"),
@@ -79,7 +79,7 @@ void bind_hub(nb::module_& m) {
   m.def(
       "pull_model",
       [](nb::handle name, nb::handle get, bool verify, int retries, nb::handle note, nb::handle progress) {
-        const HubName wanted = name_from(name, "pull");
+        const HubName wanted = hub_name_from(name, "pull");
         HubSettings settings = HubSettings::from_environment();
         if (retries < 0)
           raise(ErrorCode::InvalidArgument, concat_text("pull: retries must not be negative: ", retries));
@@ -95,7 +95,7 @@ void bind_hub(nb::module_& m) {
   m.def(
       "cached_model",
       [](nb::handle name) {
-        const HubName wanted = name_from(name, "cached");
+        const HubName wanted = hub_name_from(name, "cached");
         return cached_model(wanted, HubSettings::from_environment());
       },
       nb::arg("name").none());
