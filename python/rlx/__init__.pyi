@@ -623,19 +623,13 @@ def block_until_ready(x: _T) -> _T: ...
 class custom_vjp(Generic[_P, _R]):
     def __init__(self, fun: Callable[_P, _R], nondiff_argnums: _Nums = (), nondiff_argnames: Any = ()) -> None: ...
     def defvjp(
-<<<<<<< HEAD
-        self, forward: Callable[..., Any], backward: Callable[..., Any], *, optimize_remat: bool = False
-=======
         self,
         forward: Callable[..., Any],
         backward: Callable[..., Any],
         symbolic_zeros: bool = False,
         optimize_remat: bool = False,
->>>>>>> 52e6af07 (Python: integrals of Fresnel, sine and cosine, Owen's T, hypergeometric, Bessel and complex functions, spherical harmonics; stubs and reference)
     ) -> None: ...
     def __call__(self, *args: _P.args, **kwargs: _P.kwargs) -> _R: ...
-
-def custom_gradient(fun: Callable[..., Any]) -> Callable[..., Any]: ...
 
 class custom_jvp(Generic[_P, _R]):
     def __init__(self, fun: Callable[_P, _R], nondiff_argnums: _Nums = (), nondiff_argnames: Any = ()) -> None: ...

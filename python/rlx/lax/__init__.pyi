@@ -9,10 +9,7 @@ FftType: Any
 GatherDimensionNumbers: Any
 GatherScatterMode: Any
 Precision: Any
-<<<<<<< HEAD
-=======
 RaggedDotDimensionNumbers: Any
->>>>>>> 52e6af07 (Python: integrals of Fresnel, sine and cosine, Owen's T, hypergeometric, Bessel and complex functions, spherical harmonics; stubs and reference)
 RoundingMethod: Any
 ScatterDimensionNumbers: Any
 def abs(x: ArrayLike) -> Array: ...

@@ -10,13 +10,9 @@ from . import integrate as integrate
 from . import interpolate as interpolate
 from . import linalg as linalg
 from . import ndimage as ndimage
-<<<<<<< HEAD
-from . import signal as signal
-from . import spatial as spatial
-=======
 from . import optimize as optimize
 from . import signal as signal
 from . import sparse as sparse
->>>>>>> 52e6af07 (Python: integrals of Fresnel, sine and cosine, Owen's T, hypergeometric, Bessel and complex functions, spherical harmonics; stubs and reference)
+from . import spatial as spatial
 from . import special as special
 from . import stats as stats
