@@ -59,7 +59,7 @@ TEST_CASE("docs: every option that a page gives to a command exists") {
     if (e.path().extension() == ".md") pages.push_back(e.path());
   int options = 0;
   for (const fs::path& page : pages)
-    for (const std::string& problem : unknown_options(read_file(page.string()), helps, options))
+    for (const std::string& problem : unknown_options(rlx::test::read_file(page.string()), helps, options))
       FAIL_CHECK(page.filename().string() << ": " << problem);
   CHECK(options > 60);
 

@@ -119,7 +119,7 @@ TEST_CASE("text index: a search finds what a comparison of all vectors finds, th
     CHECK(index.num_passages() == 4);
     CHECK(index.dimensions() == 4);
     CHECK(index.options().vectors == type);
-    for (const std::string& query : {"a", "b", "c c", "a b c"}) {
+    for (const std::string query : {"a", "b", "c c", "a b c"}) {
       CAPTURE(query);
       const std::vector<IndexMatch> got = index.search(t.encoder, query, 10);
       REQUIRE(got.size() == 4);

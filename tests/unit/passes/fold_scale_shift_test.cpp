@@ -212,7 +212,7 @@ double apart(const std::vector<Tensor>& want, const std::vector<Tensor>& got) {
   return most.value() / largest.value();
 }
 
-CompileResult compiled(const Graph& g) {
+CompileResult compiled_for_cpu(const Graph& g) {
   return CompilePipeline(Session(Device::Cpu).target()).compile_graph(Graph(g));
 }
 
@@ -273,7 +273,7 @@ TEST_CASE("batch norm and activation are part of the kernel of the convolution b
     channels = out;
   }
   g.set_outputs({x});
-  const CompileResult result = compiled(g);
+  const CompileResult result = compiled_for_cpu(g);
   CHECK(result.fusion.fused_count("conv_batch_norm") == 2);
   CHECK(result.fusion.fused_count("conv_bias_act") == 2);
   CHECK(result.fusion.missed.empty());
@@ -288,7 +288,7 @@ TEST_CASE("constant weights are scaled once, when weights are prepared") {
   const Expr x = g.input("x", f32({4, 256}));
   const Expr w = g.constant(random_tensor(f32({256, 256}), 1)), s = g.constant(random_tensor(f32({256}), 2));
   g.set_outputs({g.relu(g.matmul(x, w) * s)});
-  const CompileResult result = compiled(g);
+  const CompileResult result = compiled_for_cpu(g);
   CHECK(result.fusion.fused_count("matmul_scale_shift") == 1);
   CHECK(count_ops(result.lir.graph, OpKind::Binary) == 0);
   CHECK(count_ops(result.lir.prepare, OpKind::Binary) == 1);

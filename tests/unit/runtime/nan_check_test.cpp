@@ -16,7 +16,8 @@ using test::contains;
 using test::error_text;
 using test::f32;
 
-constexpr float kInf = std::numeric_limits<float>::infinity(), kNaN = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInfinite = std::numeric_limits<float>::infinity(),
+                kNotANumber = std::numeric_limits<float>::quiet_NaN();
 
 CompiledGraph checked(const Graph& g, NanCheck check = NanCheck::Nan) {
   CompileOptions options;
@@ -61,7 +62,7 @@ TEST_CASE("nan check: the message has op, values, element, output and line") {
   CHECK_MESSAGE(contains(text, "built at "), text);
   CHECK_MESSAGE(contains(text, "nan_check_test.cpp:"), text);
   CHECK(f.run_typed(log_inputs(3)).size() == 1);  // the program still works
-  const NanOrigin given = origin_of([&] { (void)f.run_typed(log_inputs(3, kNaN)); });
+  const NanOrigin given = origin_of([&] { (void)f.run_typed(log_inputs(3, kNotANumber)); });
   CHECK(given.op == "input");
   CHECK(given.label == "y");
   CHECK(given.element == std::vector<std::int64_t>{0, 1});
@@ -119,11 +120,11 @@ TEST_CASE("nan check: an input that is donated, and several results") {
 TEST_CASE("nan check: infinities on request, and where they are no fault") {
   Graph g("masked");
   const Expr s = g.input("s", f32({2, 3}));
-  g.set_outputs({g.softmax(s + g.constant(Tensor::of<float>({3}, {0, 0, -kInf})), 1), g.exp(s)});
+  g.set_outputs({g.softmax(s + g.constant(Tensor::of<float>({3}, {0, 0, -kInfinite})), 1), g.exp(s)});
   CompiledGraph nan = checked(g), inf = checked(g, NanCheck::NanOrInf);
   const NamedTensors fine{{"s", Tensor::full(f32({2, 3}), 1)}};
   const NamedTensors large{{"s", Tensor::of<float>({2, 3}, {1, 1, 1, 1, 200, 1})}};
-  CHECK(nan.run_typed(large)[1].at(4) == kInf);
+  CHECK(nan.run_typed(large)[1].at(4) == kInfinite);
   CHECK(inf.run_typed(fine).size() == 2);  // a mask of -inf reaches no result
   const NanOrigin o = origin_of([&] { (void)inf.run_typed(large); });
   CHECK(o.op == "exp");
@@ -137,7 +138,7 @@ TEST_CASE("nan check: ops that are not elementwise, dtypes, derivatives") {
   const Expr x = g.input("x", f32({2, 3})), w = g.input("w", f32({3, 2}));
   g.set_outputs({g.matmul(x, w) * 2.0});
   CompiledGraph f = checked(g);
-  const NamedTensors infinite{{"x", Tensor::of<float>({2, 3}, {1, 2, 3, 1, kInf, 1})},
+  const NamedTensors infinite{{"x", Tensor::of<float>({2, 3}, {1, 2, 3, 1, kInfinite, 1})},
                               {"w", Tensor::zeros(f32({3, 2}))}};
   const std::string text = error_text([&] { (void)f.run_typed(infinite); });
   CHECK_MESSAGE(contains(text,
