@@ -33,7 +33,7 @@ void add_text_model(FakeHub& hub) {
   write_text_model(dir);
   for (const auto& entry : fs::directory_iterator(dir.path()))
     if (entry.is_regular_file())
-      hub.add(entry.path().filename().string(), read_file(entry.path().string()),
+      hub.add(entry.path().filename().string(), rlx::test::read_file(entry.path().string()),
               entry.path().extension() == ".safetensors");
 }
 
@@ -64,7 +64,7 @@ TEST_CASE("rlx pull: prints the path of what it pulled; models by name are pulle
   const ProgramResult file = run_shell(with + "pull org/name:q4_0 --quiet");
   CHECK(file.out == snapshot + "/n-Q4_0.gguf\n");
   CHECK(file.err.empty());
-  CHECK(read_file(snapshot + "/n-Q4_0.gguf") == "not a model");
+  CHECK(rlx::test::read_file(snapshot + "/n-Q4_0.gguf") == "not a model");
   bool other = false;
   for (const HubRequest& r : hub.requests()) {
     const bool home = r.origin == server.url();
@@ -101,7 +101,8 @@ TEST_CASE("rlx pull: a cut download continues; a killed one is continued by the 
   const ProgramResult done = run_shell(pull);
   CHECK_MESSAGE(done.status == 0, done.err);
   CHECK(ranges == std::vector<std::string>{"", "bytes=120000-", "bytes=240000-"});
-  CHECK(read_file(dir.file("hub/models--org--name/snapshots/" + hub.commit + "/model.safetensors")) == weights);
+  CHECK(rlx::test::read_file(dir.file("hub/models--org--name/snapshots/" + hub.commit + "/model.safetensors")) ==
+        weights);
 }
 
 TEST_CASE("rlx pull: two commands at a time pull one model") {
@@ -114,7 +115,7 @@ TEST_CASE("rlx pull: two commands at a time pull one model") {
   const std::string pull = server.environment(dir.path()) + rlx_command() + "pull org/name";
   const ProgramResult both = run_shell(pull + " >'" + dir.file("a") + "' & first=$!; " + pull + "; wait $first");
   CHECK_MESSAGE(both.status == 0, both.err);
-  CHECK(read_file(dir.file("a")) == both.out);
+  CHECK(rlx::test::read_file(dir.file("a")) == both.out);
   std::size_t fetched = 0;
   for (const HubRequest& r : hub.requests()) fetched += r.path.starts_with("/large/");
   CHECK(fetched == 1);
