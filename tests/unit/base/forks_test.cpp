@@ -42,10 +42,10 @@ int in_child(const std::function<int()>& child) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 100;
 }
 
-std::atomic<bool> inside{false}, go{true};
+std::atomic<bool> is_waiting{false}, may_go{true};
 std::optional<Diagnostic> wait_and_double(const KernelCall& call) {
-  inside = true;
-  while (!go) std::this_thread::yield();
+  is_waiting = true;
+  while (!may_go) std::this_thread::yield();
   const auto x = *call.inputs[0].as<float>();
   const auto y = *call.outputs[0].as<float>();
   for (std::size_t i = 0; i < x.size(); ++i) y[i] = 2 * x[i];
@@ -141,11 +141,11 @@ TEST_CASE("forks: a program that another thread was running works in the child, 
     CAPTURE(keeps);
     CompiledGraph f = waiting_program(keeps);
     CHECK(right(f.run_typed(kFour)));
-    inside = false, go = false;
+    is_waiting = false, may_go = false;
     std::thread runs([&] { (void)f.run_typed(kFour); });
-    while (!inside) std::this_thread::yield();
+    while (!is_waiting) std::this_thread::yield();
     CHECK(in_child([&] {
-            go = true;
+            may_go = true;
             const std::string used = "graph 'waits' was in use by another thread when this process was forked";
             // Whatever keeps values between runs is lost with the thread.
             if (keeps) {
@@ -172,7 +172,7 @@ TEST_CASE("forks: a program that another thread was running works in the child, 
             const CompiledGraph gone = std::move(f);  // its destructor does not wait
             return 0;
           }) == 0);
-    go = true;
+    may_go = true;
     runs.join();
     CHECK(right(f.run_typed(kFour)));
   }
