@@ -212,7 +212,7 @@ struct SmallLoop {
     }
     for (std::size_t i = parts.first_x(); i < parts.inputs(); ++i) {
       if (!reads(body, in[i])) continue;
-      const std::size_t bytes = body.shape(Value(in[i])).size_bytes();
+      const std::size_t bytes = stored_bytes(body, Value(in[i]));  // packed weights have more than their elements
       std::byte* const row = c.workspace(bytes);
       inputs[i].view = BufferView(row, bytes);
       loads.emplace_back(i,

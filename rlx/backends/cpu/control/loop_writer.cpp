@@ -48,7 +48,7 @@ const char* body_not_small(const Graph& body, std::size_t& nodes) {
         if (const char* why = body_not_small(*g, nodes)) return why;
     const bool whole = inner.empty() || n.kind() == OpKind::ElementwiseRegion;  // loops read rows of their operands
     for (std::size_t k = 0; k < operands.size() && whole; ++k)
-      if (!reads_part(n, k) && operands[k].size_bytes() > kMostLoopBytes)
+      if (!reads_part(n, k) && stored_bytes(body, n.inputs[k]) > kMostLoopBytes)
         return "a body reads more than 4 KB at a time";
     const bool part = def.updates == UpdateKind::Yes || def.is_view();
     for (const Shape& s : n.shapes)
