@@ -38,7 +38,8 @@ struct Known {
 Known settings_of(const IndexArgs& args) {
   Known out{args.paths, {}, args.model.value_or(""), args.dimensions};
   if (!args.paths.empty()) {
-    if (!args.model) throw UsageError(ErrorCode::InvalidArgument, "--model is required", "the folder or the name of a model");
+    if (!args.model)
+      throw UsageError(ErrorCode::InvalidArgument, "--model is required", "the folder or the name of a model");
     out.options = args.folders.index_options(PassageKind::Chunks);
     out.options.vectors = args.vectors == "f16" ? DType::F16 : DType::I8;
   } else {

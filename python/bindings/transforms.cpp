@@ -192,7 +192,8 @@ void bind_transforms(nb::module_& m) {
            })
       .def("call",  // the results for other operands, and other values in the places of the captured ones
            [](const Opened& o, nb::handle operands, nb::handle captured) {
-             return value_list(put(traced(), o.inner.graph, named(operands_of(operands), operands_of(captured))), o.loc);
+             const auto in = named(operands_of(operands), operands_of(captured));
+             return value_list(put(traced(), o.inner.graph, in), o.loc);
            })
       .def("vjp", [](const Opened& o, const std::vector<std::size_t>& wrt, nb::handle cotangents) {
         Graph& g = traced();

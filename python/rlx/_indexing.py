@@ -54,8 +54,8 @@ def _normal(x, index):
 
 
 def _apart(x, index):
-    """(index, first, rank, axes of the result) for index arrays that only a ... without axes separates, else None: NumPy
-    puts their axes first then, and the index without it leaves the `rank` axes at `first`.
+    """(index, first, rank, axes of the result) for index arrays that only a ... without axes separates, else None:
+    NumPy puts their axes first then, and the index without it leaves the `rank` axes at `first`.
     """
     if not isinstance(index, tuple) or not any(i is Ellipsis for i in index):
         return None

@@ -126,19 +126,19 @@ class FolderWalk {
 
   bool ignored(const std::string& path, bool folder, const IgnoreScope* scope) const {
     WorkBudget budget(kStepsOfPath, 0);
-    const auto check = [&](const std::string& what) {
+    const auto count_step = [&](const std::string& what) {
       if (budget.steps() == 0)
         throw Error(ErrorCode::BadFile, concat_text(what, " take too much work for \"", shown(path), "\""),
                     "--no-ignore leaves ignore files out of account");
     };
     if (!globs_.empty()) {
       const PathVerdict verdict = globs_.verdict(path_in(path, top_), folder, budget);
-      check("the globs");
+      count_step("the globs");
       if (verdict == PathVerdict::Negated || (verdict == PathVerdict::None && chooses_ && !folder)) return true;
     }
     for (; scope; scope = scope->outer.get()) {
       const PathVerdict verdict = scope->rules.verdict(path_in(path, scope->folder), folder, budget);
-      check(concat_text("the patterns of the ignore files in \"", shown(scope->folder), "\""));
+      count_step(concat_text("the patterns of the ignore files in \"", shown(scope->folder), "\""));
       if (verdict != PathVerdict::None) return verdict == PathVerdict::Match;
     }
     return false;

@@ -78,7 +78,7 @@ TEST_CASE("nan check: every kind of run") {
   const std::vector<TensorView> in{{x.data(), DType::F32, {}, 16}, {y.data(), DType::F32, {}, 16}};
   const std::vector<MutableTensorView> to{{out.data(), DType::F32, {}, 16}};
   const auto is_found = [&](const char* what, const std::function<void()>& run) {
-    INFO(what);
+    CAPTURE(std::string(what));
     const NanOrigin o = origin_of(run);
     CHECK(o.op == "log");
     CHECK(o.operands == std::vector<std::string>{"-2"});
