@@ -187,12 +187,6 @@ _GROUPS = (
         """scipy.poch""",
     ),
     (
-        "x=a",
-        """numpy.fft.fft numpy.fft.fft2 numpy.fft.fftn numpy.fft.hfft numpy.fft.ifft numpy.fft.ifft2
-        numpy.fft.ifftn numpy.fft.ihfft numpy.fft.irfft numpy.fft.irfft2 numpy.fft.irfftn numpy.fft.rfft
-        numpy.fft.rfft2 numpy.fft.rfftn""",
-    ),
-    (
         "x=z",
         """scipy.loggamma scipy.spence scipy.wofz""",
     ),

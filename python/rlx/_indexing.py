@@ -81,9 +81,10 @@ def _apart(x, index):
 
 def _moved(x, source, target):
     """x with its axes `source` at `target`."""
-    from .numpy import moveaxis
-
-    return moveaxis(x, tuple(source), tuple(target))
+    order = [a for a in range(len(x.shape)) if a not in source]
+    for t, s in sorted(zip(target, source)):
+        order.insert(t, s)
+    return x.transpose(order)
 
 
 def _bound(b):
@@ -318,9 +319,7 @@ def update(x, index, values, how, mode=None):
     if apart is not None:
         plain, first, rank, axes = apart
         if getattr(values, "ndim", 0):
-            from .numpy import reshape
-
-            values = reshape(values, (1,) * (axes - values.ndim) + tuple(values.shape))
+            values = values.reshape((1,) * (axes - values.ndim) + tuple(values.shape))
             values = _moved(values, range(rank), range(first, first + rank))
         return update(x, plain, values, how, mode)
     entries = _static(x, _normal(x, index), mode)

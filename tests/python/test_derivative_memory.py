@@ -79,7 +79,7 @@ def growth(f, shapes):
         own = planned(results, *arrays) + bytes_of(out) + sum(a.nbytes for a in arrays)
         backward = planned(rlx.grad(loss_of(f), every), *arrays)
         forward = planned(lambda *x: rlx.jvp(loss_of(f), x, x)[1], *arrays)
-    except (TypeError, ValueError, NotImplementedError, AttributeError, IndexError, rlx.Error):
+    except (TypeError, ValueError, NotImplementedError, AttributeError, IndexError, NameError, rlx.Error):
         return None
     return max(backward, forward) / own
 

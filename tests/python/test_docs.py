@@ -251,7 +251,7 @@ def test_what_is_not_there_yet():
     assert rnp.nonzero(rlx.array([0.0, 2.0]))[0].tolist() == [1]
     missing = {
         rlx: ("pmap", "shard_map"),
-        rlx.scipy: ("constants", "spatial"),
+        rlx.scipy: ("constants",),
     }
     for module, names in missing.items():
         assert not any(hasattr(module, name) for name in names)

@@ -159,7 +159,7 @@ def test_distributions_refuse_parameters_by_nan():
     x = RNG.integers(0, 3, (4, 9))
     assert np.array_equal(stats.mode(x, 1).mode, scipy.stats.mode(x, 1).mode)
     close(
-        stats.bernoulli.ppf(np.array([0.0, 0.3, 0.9]), 0.4), scipy.stats.bernoulli.ppf(np.array([0.0, 0.3, 0.9]), 0.4)
+        stats.bernoulli.ppf(np.array([0.1, 0.3, 0.9]), 0.4), scipy.stats.bernoulli.ppf(np.array([0.1, 0.3, 0.9]), 0.4)
     )
 
 

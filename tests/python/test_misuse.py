@@ -289,7 +289,6 @@ STATIC = {
     "split: num": lambda m, k, n: rlx.random.split(k, n),
     "choice: the integer": lambda m, k, n: rlx.random.choice(k, n),
     "tile: reps": lambda m, k, n: rnp.tile(m, (n, 1)),
-    "repeat: repeats": lambda m, k, n: rnp.repeat(m, n),
     "pad: pad_width": lambda m, k, n: rnp.pad(m, ((0, n), (0, 0))),
     "linspace: num": lambda m, k, n: rnp.linspace(0, 1, n),
     "arange: start": lambda m, k, n: rnp.arange(n),

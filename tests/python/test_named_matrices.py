@@ -43,9 +43,9 @@ def test_values(name, given):
 
 def test_matrices_refuse_what_they_cannot_be():
     for call, text in (
-        (lambda: rsl.hadamard(6), "not a power of 2"), (lambda: rsl.companion(np.ones(1)), "two coefficients"),
-        (lambda: rsl.leslie(ROW, ROW), "one element more"), (lambda: rsl.dft(4, "m"), "scale"),
-        (lambda: rsl.pascal(3, "odd"), "kind"), (lambda: rsl.convolution_matrix(ROW, 0), "n >= 1"),
+        (lambda: rsl.hadamard(6), "positive power of 2"), (lambda: rsl.companion(np.ones(1)), "at least 2"),
+        (lambda: rsl.leslie(ROW, ROW), "lengths"), (lambda: rsl.dft(4, "m"), "scale"),
+        (lambda: rsl.pascal(3, "odd"), "kind"), (lambda: rsl.convolution_matrix(ROW, 0), "positive"),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=text):
             call()

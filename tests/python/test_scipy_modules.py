@@ -93,7 +93,7 @@ def test_trapezoid():
 def test_refusals():
     for call, text in (
         (lambda: fft.dct(X, 5), "type"), (lambda: fft.dct(X, norm="some"), "norm"),
-        (lambda: fft.dct(X[:, :1], 1), "1 elements"), (lambda: ndimage.map_coordinates(X, [X], 1), "coordinates for"),
+        (lambda: fft.dct(X[:, :1], 1), "1 elements"), (lambda: ndimage.map_coordinates(X, [X], 1), "one for each axis"),
         (lambda: ndimage.map_coordinates(X, [X, X], 1, "other"), "mode"),
     ):  # fmt: skip
         with pytest.raises(ValueError, match=text):

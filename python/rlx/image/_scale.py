@@ -6,6 +6,7 @@ from .. import numpy as _rnp
 from .._nodes import axis_of, inexact
 from .._op import op
 from .._rlx import result_type as _result_type
+from ._kinds import KINDS, name_of
 
 
 def _triangle(x):
@@ -71,11 +72,9 @@ def scale_and_translate(image, shape, spatial_dims, scale, translation, method, 
     method: as of resize, without "nearest". antialias widens the kernel along axes that shrink. precision has no
     effect.
     """
-    from . import _KINDS, _name_of
-
-    kind = _KINDS.get(_name_of(method))
+    kind = KINDS.get(name_of(method))
     if kind not in _KERNELS:
-        names = ", ".join(sorted(k for k, v in _KINDS.items() if v in _KERNELS))
+        names = ", ".join(sorted(k for k, v in KINDS.items() if v in _KERNELS))
         raise ValueError(f"scale_and_translate: method {method!r}; it must be one of {names}")
     rank = _rnp.ndim(image)
     shape, axes = tuple(shape), tuple(axis_of(a, rank, "scale_and_translate") for a in spatial_dims)

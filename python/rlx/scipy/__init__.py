@@ -1,5 +1,5 @@
-"""The functions of jax.scipy: cluster, fft, integrate, interpolate, linalg, ndimage, optimize, signal, sparse, special and
-stats.
+"""The functions of jax.scipy: cluster, fft, integrate, interpolate, linalg, ndimage, optimize, signal, sparse, spatial,
+special and stats.
 """
 
 from .._names import getattr_of as _getattr_of

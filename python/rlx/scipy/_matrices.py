@@ -50,13 +50,13 @@ def _as(dtype, x):
     return x if dtype.kind == "c" else real(x)
 
 
+@op("a", "b", "q")
 def solve_sylvester(a, b, q, *, method="schur", tol=1e-8):
     """x with a x + x b = q. Leading axes are batches, which broadcast. method ("schur" or "eigen") and tol have no
     effect.
     """
     if method not in ("schur", "eigen"):
         raise ValueError(f'solve_sylvester: method {method!r}; it must be "schur" or "eigen"')
-    a, b, q = held(a), held(b), held(q)
     batch = broadcast_shapes(a.shape[:-2], b.shape[:-2], q.shape[:-2])
     if not batch:
         return _solve_sylvester(a, b, q)

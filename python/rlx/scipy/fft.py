@@ -1,116 +1,125 @@
-"""scipy.fft: the cosine transforms dct, idct, dctn and idctn, and the functions of rlx.numpy.fft."""
+"""The cosine transforms of scipy.fft; rlx.numpy.fft has the other ones."""
 
 import math as _math
 
 from .. import _rlx
-from .._names import getattr_of as _getattr_of
+from .. import numpy as rnp
+from .._nodes import axes_of as _axes_of
 from .._nodes import axis_of as _axis_of
 from .._nodes import inexact as _inexact
 from .._nodes import node as _node
 from .._op import op as _op
-from .. import numpy as _rnp
-from ..numpy.fft import *  # noqa: F403
-from ..numpy.fft import __all__ as _fourier
-from ..numpy.fft import fft as _fft
-from ..numpy.fft import ifft as _ifft
+from ..numpy._base import int_static as _int_static
+
+__all__ = ["dct", "dctn", "idct", "idctn"]
 
 
-def _checked(type, norm, what):
-    if type != 2:
-        raise NotImplementedError(f"{what}: type {type!r}; only type 2 is supported")
+def _turned(x, angles):
+    """x exp(i angles), of real x."""
+    return _node("complex", x * rnp.cos(angles), x * rnp.sin(angles))
+
+
+def _plain(x, type):
+    """The transform along the last axis without any factor: y[k] = 2 sum of x[n] cos(..)."""
+    n = x.shape[-1]
+    index = rnp.arange(n, dtype=x.dtype)
+    if type == 1:
+        return rnp.real(rnp.fft.rfft(rnp.concatenate([x, x[..., -2:0:-1]], -1)))
+    if type == 2:
+        z = rnp.fft.rfft(rnp.concatenate([x, x[..., ::-1]], -1))[..., :n]
+        angles = index * (-_math.pi / (2 * n))
+        return rnp.real(z) * rnp.cos(angles) - rnp.imag(z) * rnp.sin(angles)
+    if type == 3:
+        z = _turned(x, index * (_math.pi / (2 * n)))
+        z = rnp.concatenate([z, rnp.zeros_like(z[..., :1])], -1)
+        return rnp.fft.irfft(z, 2 * n)[..., :n] * (2.0 * n)
+    z = rnp.fft.fft(_turned(x, index * (-_math.pi / (2 * n))), 2 * n)[..., :n]
+    angles = (2 * index + 1) * (-_math.pi / (4 * n))
+    return 2 * (rnp.real(z) * rnp.cos(angles) - rnp.imag(z) * rnp.sin(angles))
+
+
+def _scaled_ends(x, ends, factor):
+    """x with its first element (and its last) multiplied."""
+    n = x.shape[-1]
+    index = rnp.arange(n)
+    place = index == 0
+    if ends == 2:
+        place = place | (index == n - 1)
+    return rnp.where(place, x * factor, x)
+
+
+def _transformed(x, type, norm, inverse):
+    kind = {2: 3, 3: 2}.get(type, type) if inverse else type
+    n = x.shape[-1]
+    whole = 2 * (n - 1) if type == 1 else 2 * n
+    if norm == "ortho":
+        ends = {1: 2, 2: 1, 3: 1, 4: 0}[kind]
+        if kind in (1, 3):
+            x = _scaled_ends(x, ends, _math.sqrt(2))
+        y = _plain(x, kind) * (1 / _math.sqrt(whole))
+        return _scaled_ends(y, ends, _math.sqrt(0.5)) if kind in (1, 2) else y
+    y = _plain(x, kind)
+    return y * (1 / whole) if (norm == "forward") != inverse else y
+
+
+def _checked(x, type, norm, what):
+    if type not in (1, 2, 3, 4):
+        raise ValueError(f"{what}: type {type!r}; it must be 1, 2, 3 or 4")
     if norm not in (None, "backward", "ortho", "forward"):
-        raise ValueError(f"{what}: norm {norm!r}; it must be one of backward, ortho and forward")
+        raise ValueError(f'{what}: norm {norm!r}; it must be None, "backward", "ortho" or "forward"')
+    x = _inexact(x)
+    if x.dtype.kind != "f":
+        raise TypeError(f"{what} of complex numbers: transform the real and the imaginary part")
+    return x if x.dtype.itemsize >= 4 else _rlx.add_node("cast", (x,), {"to": _rlx.dtype("float32")})
 
 
-def _sized(x, n, axis, what):
-    """(x as floats of n entries along the last axis, moved there from `axis`; n; the axis)."""
+def _along(x, type, n, axis, norm, inverse, what):
+    x = _checked(x, type, norm, what)
     axis = _axis_of(axis, x.ndim, what)
-    x = _rnp.moveaxis(_inexact(x), axis, -1)
-    if x.dtype.itemsize < 4:
-        x = _rnp.astype(x, "float32")
-    n = x.shape[-1] if n is None else n
-    if n < 1:
-        raise ValueError(f"{what}: n = {n}; a transform needs at least one entry")
-    if n < x.shape[-1]:
-        x = x[..., :n]
-    elif n > x.shape[-1]:
-        x = _rnp.pad(x, [(0, 0)] * (x.ndim - 1) + [(0, n - x.shape[-1])])
-    return x, n, axis
+    rows = rnp.moveaxis(x, axis, -1)
+    if n is not None:
+        n = _int_static(n, f"{what}: n")
+        more = n - rows.shape[-1]
+        rows = rows[..., :n] if more <= 0 else rnp.pad(rows, [(0, 0)] * (x.ndim - 1) + [(0, more)])
+    if rows.shape[-1] < (2 if type == 1 else 1):
+        raise ValueError(f"{what}: {rows.shape[-1]} elements along axis {axis}")
+    return rnp.moveaxis(_transformed(rows, type, norm, inverse), -1, axis)
 
 
-def _turns(n, dtype, sign):
-    """exp(sign pi i k / 2n) for k from 0 to n - 1."""
-    angle = _rnp.arange(n, dtype=dtype) * (sign * _math.pi / (2 * n))
-    return _node("complex", _rnp.cos(angle), _rnp.sin(angle))
-
-
-def _scales(n, dtype, norm):
-    """The factors of the norm for the transform, one for each frequency; 1 if there are none."""
-    if norm == "forward":
-        return 1 / (2 * n)
-    if norm != "ortho":
-        return 1
-    return _rnp.where(_rnp.arange(n) == 0, _math.sqrt(1 / (4 * n)), _math.sqrt(1 / (2 * n))).astype(dtype)
+def _over(x, type, s, axes, norm, inverse, what):
+    x = _checked(x, type, norm, what)
+    if axes is None:
+        axes = range(x.ndim) if s is None else range(x.ndim - len(s), x.ndim)
+    axes = list(axes) if isinstance(axes, (tuple, list, range)) else [axes]
+    places = [_axis_of(a, x.ndim, what) for a in axes]
+    _axes_of(tuple(places), x.ndim, what)
+    lengths = [None] * len(places) if s is None else list(s) if isinstance(s, (tuple, list)) else [s]
+    if len(lengths) != len(places):
+        raise ValueError(f"{what}: {len(lengths)} lengths for {len(places)} axes")
+    for a, n in zip(places, lengths):
+        x = _along(x, type, n, a, norm, inverse, what)
+    return x
 
 
 @_op("x")
 def dct(x, type=2, n=None, axis=-1, norm=None):
-    """The cosine transform 2 sum x[j] cos(pi k (2 j + 1) / 2 n) along an axis, which is cut or filled with zeros to n
-    entries. norm: "backward" (None), "ortho" or "forward".
-    """
-    _checked(type, norm, "dct")
-    x = _rlx.value(x)
-    if x.dtype.kind == "c":
-        return _node("complex", *(dct(part, type, n, axis, norm) for part in (_rnp.real(x), _rnp.imag(x))))
-    x, n, axis = _sized(x, n, axis, "dct")
-    halves = _rnp.concatenate([x[..., ::2], _rnp.flip(x[..., 1::2], -1)], -1)  # as a circle
-    out = 2 * _rnp.real(_fft(halves) * _turns(n, x.dtype, -1)) * _scales(n, x.dtype, norm)
-    return _rnp.moveaxis(out, -1, axis)
+    """The discrete cosine transform of type 1 to 4 along an axis, cut or continued by zeros to the length n."""
+    return _along(x, type, n, axis, norm, False, "dct")
 
 
 @_op("x")
 def idct(x, type=2, n=None, axis=-1, norm=None):
-    """The inverse of dct with the same norm."""
-    _checked(type, norm, "idct")
-    x = _rlx.value(x)
-    if x.dtype.kind == "c":
-        return _node("complex", *(idct(part, type, n, axis, norm) for part in (_rnp.real(x), _rnp.imag(x))))
-    x, n, axis = _sized(x, n, axis, "idct")
-    x = x / _scales(n, x.dtype, norm)
-    behind = _rnp.concatenate([_rnp.zeros_like(x[..., :1]), _rnp.flip(x[..., 1:], -1)], -1)
-    circle = _rnp.real(_ifft(_node("complex", x, -behind) * _turns(n, x.dtype, 1))) / 2
-    front = (n + 1) // 2
-    even, odd = circle[..., :front], _rnp.flip(circle[..., front:], -1)
-    if n % 2:
-        odd = _rnp.concatenate([odd, odd[..., :1] if n > 1 else even], -1)
-    out = _rnp.reshape(_rnp.stack([even, odd], -1), (*x.shape[:-1], 2 * front))[..., :n]
-    return _rnp.moveaxis(out, -1, axis)
+    """The inverse of dct."""
+    return _along(x, type, n, axis, norm, True, "idct")
 
 
-def _over(transform, x, type, s, axes, norm, what):
-    x = x if isinstance(x, (_rlx.Array, _rlx.Value)) else _rnp.asarray(x)
-    if s is not None and len(s) > x.ndim:
-        raise ValueError(f"{what}: s with {len(s)} lengths for an array with {x.ndim} axes")
-    if axes is None:
-        axes = range(x.ndim) if s is None else range(x.ndim - len(s), x.ndim)
-    axes = [axes] if isinstance(axes, int) else list(axes)
-    lengths = [None] * len(axes) if s is None else list(s)
-    if len(lengths) != len(axes):
-        raise ValueError(f"{what}: s {tuple(s)} and axes {tuple(axes)} differ in length")
-    for axis, n in zip(axes, lengths):
-        x = transform(x, type, n, axis, norm)
-    return x
-
-
+@_op("x")
 def dctn(x, type=2, s=None, axes=None, norm=None):
-    """dct along several axes (all), of the lengths s."""
-    return _over(dct, x, type, s, axes, norm, "dctn")
+    """dct along several axes, by default all; s: their lengths."""
+    return _over(x, type, s, axes, norm, False, "dctn")
 
 
+@_op("x")
 def idctn(x, type=2, s=None, axes=None, norm=None):
     """The inverse of dctn."""
-    return _over(idct, x, type, s, axes, norm, "idctn")
-
-
-__all__ = ["dct", "dctn", "idct", "idctn", *_fourier]
-__getattr__ = _getattr_of("rlx.scipy.fft", {})
+    return _over(x, type, s, axes, norm, True, "idctn")

@@ -1,27 +1,26 @@
-"""scipy.cluster.vq: vector quantisation."""
+"""scipy.cluster.vq."""
 
-from ... import numpy as _rnp
-from ..._names import getattr_of as _getattr_of
+from ... import _rlx
+from ... import numpy as rnp
+from ..._nodes import cast as _cast
 from ..._nodes import inexact as _inexact
 from ..._op import op as _op
+
+__all__ = ["vq"]
 
 
 @_op("obs", "code_book")
 def vq(obs, code_book, check_finite=True):
-    """(the index of the nearest row of the code book for each observation, its distance). check_finite has no
-    effect.
-    """
-    obs, codes = _inexact(obs), _inexact(code_book)
-    if obs.ndim != codes.ndim:
-        raise ValueError("vq: observation and code_book should have the same rank")
-    if obs.ndim == 1:
-        obs, codes = obs[..., None], codes[..., None]
-    if obs.ndim != 2:
-        raise ValueError("vq: ndim different than 1 or 2 are not supported")
-    distances = _rnp.linalg.norm(obs[:, None, :] - codes[None, :, :], axis=-1)
-    nearest = _rnp.argmin(distances, -1)
-    return nearest, _rnp.take_along_axis(distances, nearest[:, None], -1)[:, 0]
-
-
-__all__ = ["vq"]
-__getattr__ = _getattr_of("rlx.scipy.cluster.vq", {})
+    """(index of the nearest code, distance to it) of each observation [M, N], for codes [K, N]."""
+    x, codes = _inexact(obs), _inexact(code_book)
+    dtype = _rlx.result_type(x, codes)[0]
+    x, codes = _cast(x, dtype), _cast(codes, dtype)
+    if x.ndim != codes.ndim or x.ndim not in (1, 2) or x.shape[1:] != codes.shape[1:]:
+        raise ValueError(
+            f"vq: obs of shape {x.shape} and code_book of shape {codes.shape}; they must be [M, N] and [K, N]"
+        )
+    if x.ndim == 1:
+        x, codes = x[:, None], codes[:, None]
+    squares = rnp.sum(rnp.square(x[:, None] - codes[None]), -1)
+    place = rnp.argmin(squares, 1)
+    return _cast(place, "int32"), rnp.sqrt(rnp.min(squares, 1))
