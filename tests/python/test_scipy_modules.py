@@ -96,7 +96,7 @@ def test_refusals():
         (lambda: fft.dct(X[:, :1], 1), "1 elements"), (lambda: ndimage.map_coordinates(X, [X], 1), "one for each axis"),
         (lambda: ndimage.map_coordinates(X, [X, X], 1, "other"), "mode"),
     ):  # fmt: skip
-        with pytest.raises(ValueError, match=text):
+        with pytest.raises((ValueError, NotImplementedError), match=text):
             call()
     with pytest.raises(NotImplementedError, match="order"):
         ndimage.map_coordinates(X, [X, X], 3)

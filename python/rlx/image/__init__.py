@@ -6,7 +6,8 @@ from .. import _rlx
 from .._nodes import cast, inexact
 from .._op import op
 from ..numpy._base import int_static
-from ._kinds import KINDS, name_of
+from ._kinds import KINDS as _KINDS
+from ._kinds import name_of as _name_of
 from ._scale import scale_and_translate
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
@@ -20,9 +21,9 @@ def resize(image, shape, method, antialias=True):
         lanczos5. antialias widens the kernel along axes that shrink. Integers become float32, except with "nearest".
     """
     x = _rlx.value(image)
-    kind = KINDS.get(name_of(method))
+    kind = _KINDS.get(_name_of(method))
     if kind is None:
-        raise ValueError(f"resize: method {method!r}; it must be one of {', '.join(KINDS)}")
+        raise ValueError(f"resize: method {method!r}; it must be one of {', '.join(_KINDS)}")
     if len(shape) != x.ndim:
         raise ValueError(f"resize: shape {tuple(shape)} of an array with {x.ndim} axes")
     axes = [a for a, (n, m) in enumerate(zip(x.shape, shape)) if n != m]
@@ -50,7 +51,7 @@ class ResizeMethod(_enum.Enum):
     @staticmethod
     def from_string(name):
         """The method of a name, such as "bilinear"."""
-        kind = KINDS.get(name.lower())
+        kind = _KINDS.get(name.lower())
         if kind is None:
-            raise ValueError(f"ResizeMethod: {name!r}; it must be one of {', '.join(KINDS)}")
+            raise ValueError(f"ResizeMethod: {name!r}; it must be one of {', '.join(_KINDS)}")
         return ResizeMethod[kind.upper().replace("-", "_")]
