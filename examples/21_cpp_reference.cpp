@@ -149,7 +149,8 @@ void flows() {
   g.set_outputs({flow.linear(g.input("x", {{1, 3}, rlx::DType::F32}), "up", 2)});
   flow.finish("the layer");
   rlx::CompiledGraph f = rlx::Session().compile(std::move(g));
-  std::printf("%zu weight, %g\n", flow.load(f), f.run({{"x", {1, 2, 3}}})[0][0]);
+  const std::size_t loaded = flow.load(f);
+  std::printf("%zu weight, %g\n", loaded, f.run({{"x", {1, 2, 3}}})[0][0]);
 }
 
 void files() {

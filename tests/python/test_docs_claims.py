@@ -64,7 +64,8 @@ def problems(page, text, words, presets):
         for name in re.findall(r"\b(?:[A-Za-z_]\w*::)+~?[A-Za-z_]\w*", code):
             count += 1
             parts = name.replace("~", "").split("::")
-            if parts[0] != "std" and not parts[0].startswith("test_") and any(p not in words and p != "rlx" for p in parts):
+            of_others = parts[0] == "std" or parts[0].startswith("test_")
+            if not of_others and any(p not in words and p != "rlx" for p in parts):
                 found.append(f"{name}: no C++ name")
         for name in re.findall(r"\brlx(?:\.[A-Za-z_]\w*)+", code):
             file = re.search(r"\.(h|hxx|cpp|md|so|pc|gguf|npz|whl|txt|rlx|json)$", name)
