@@ -41,7 +41,8 @@ def asarray(x, dtype=None, order=None, *, copy=None, device=None):
     """The same as array, but shares the bytes of x if they are dense and aligned. Nobody may write to them
     afterwards. copy=True always copies; copy=False is an error where the bytes cannot be shared.
     """
-    out = on_device(_made(x, dtype, bool(copy)), device, "asarray")
+    # A trace compares its constants with those of later calls, so it does not share what somebody may write to.
+    out = on_device(_made(x, dtype, bool(copy) or (copy is None and _rlx.tracing())), device, "asarray")
     return _shared(x, out, "asarray") if copy is False else out
 
 

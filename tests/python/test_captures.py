@@ -413,3 +413,13 @@ def test_clear_caches_drops_shared_programs():
     again = rlx.grad(lambda x: x * x * 7.25)
     assert float(again(two)) == 29 and again.misses == 1
     assert float(slope(two)) == 29
+
+
+@pytest.mark.parametrize("read", [rnp.asarray, rnp.array, lambda a: rlx.lax.associative_scan(lambda p, q: p + q, a)])
+def test_an_array_written_in_place_behind_operations_on_constants(read):
+    numbers = np.arange(1.0, 5.0)
+    slope = rlx.grad(lambda x: rnp.sum((read(numbers) + 1) * x))
+    for factor in (1.0, 1.0, 1.0, -1.0, 2.0):
+        numbers[2] *= factor
+        want = np.cumsum(numbers) + 1 if read not in (rnp.asarray, rnp.array) else numbers + 1
+        np.testing.assert_allclose(slope(np.ones(4)), want)
