@@ -207,7 +207,6 @@ class Reader:
             return
         doc, self.doc = " ".join(self.doc), []
         start = self.at
-        depth, angle = 0, 0
         while self.at < len(self.s):
             c = self.s[self.at]
             if self.s.startswith("//", self.at):

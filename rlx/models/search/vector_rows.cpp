@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "rlx/error.h"
 #include "rlx/tensor/half.h"
 
 namespace rlx {
@@ -52,6 +53,9 @@ void append_vector(std::span<const float> vector, DType type, std::string& rows,
   double squares = 0;
   float largest = 0;
   for (const float v : vector) squares += double{v} * v, largest = std::max(largest, std::fabs(v));
+  if (!std::isfinite(squares))  // NaN passes the comparison above
+    throw Error(ErrorCode::BadFile, "a vector of the model has a NaN or an infinity",
+                "the weights of the model may be damaged");
   const double length = squares > 0 ? std::sqrt(squares) : 1;
   if (type == DType::F16) {
     for (const float v : vector) append_raw(rows, float_to_f16_bits(static_cast<float>(v / length)));

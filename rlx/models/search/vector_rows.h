@@ -10,7 +10,7 @@
 namespace rlx {
 
 /// Appends the vector, divided by its length, as F16 or I8 to `rows`; for I8 its scale, f32, to `scales`. A vector of
-/// zeros stays one.
+/// zeros stays one. BadFile for a NaN or an infinity.
 void append_vector(std::span<const float> vector, DType type, std::string& rows, std::string& scales);
 
 /// The product of a row of `query.size()` elements of type F16 or I8 with a query, without the scale. Sums in an order

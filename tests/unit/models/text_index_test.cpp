@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 #include <random>
 #include <thread>
 
@@ -97,6 +98,13 @@ TEST_CASE("vector rows: encoded vectors give the products of what they stand for
   append_vector(std::vector<float>(4, 0.0f), DType::I8, rows, scales);
   const std::vector<float> ones(4, 1.0f);
   CHECK(dot_row(reinterpret_cast<const std::byte*>(rows.data()), DType::I8, ones) == 0);
+  for (const DType type : {DType::F16, DType::I8})
+    for (const float v : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+      const std::string before = rows;
+      const std::vector<float> vector{1, v, 2, 3};
+      CHECK(contains(error_text([&] { append_vector(vector, type, rows, scales); }), "has a NaN or an infinity"));
+      CHECK(rows == before);
+    }
 }
 
 TEST_CASE("text index: a search finds what a comparison of all vectors finds, the same text once") {
