@@ -15,6 +15,8 @@ endif()
 if(RLX_SHARED)
   list(APPEND rlx_installed rlx_shared)
 endif()
+add_custom_target(rlx_installed_libraries) # for those who build by target and install
+add_dependencies(rlx_installed_libraries ${rlx_installed})
 install(TARGETS ${rlx_installed} EXPORT rlxTargets COMPONENT rlx
   ARCHIVE COMPONENT rlx LIBRARY COMPONENT rlx
   FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT rlx

@@ -289,8 +289,8 @@ use_all() {
 }
 
 # --- the release code: g++, -O2, all instruction sets ---
-release_targets=(rlx_cli {kernels,stress,conformance,smoke,cli,allocation,device}_tests random_programs
-  rlx_adversarial_plugin)
+release_targets=(rlx_cli rlx_installed_libraries {kernels,stress,conformance,smoke,cli,allocation,device}_tests
+  random_programs rlx_adversarial_plugin)
 for example in examples/*.cpp; do release_targets+=("example_$(basename "$example" .cpp)"); done
 release_build() { build release-tests --target "${release_targets[@]}"; }
 release_tests() {
