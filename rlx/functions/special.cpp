@@ -69,6 +69,65 @@ Expr stirling_rest(const Expr& t) {
   return sum * r;
 }
 
+/// log(p / q) for p >= 0 and q > 0, with the slopes 1 / p and -1 / q.
+Expr log_ratio(const Expr& p, const Expr& q) {
+  const auto value = [](const Expr& x, const Expr& y) {
+    Graph& g = x.graph();
+    const Expr ratio = x / y;
+    // Near 1 the logarithm of the quotient has lost its digits. A quotient outside of the range is taken apart.
+    const Expr near = g.bit_and(g.gt(ratio, 0.5), g.lt(ratio, 2.0));
+    const Expr whole = g.bit_and(g.gt(ratio, x.dtype() == DType::F64 ? 0x1p-1021 : 0x1p-125), g.lt(ratio, kInfinity));
+    const Expr plain = g.bit_and(whole, g.logical_not(near));
+    return g.where(near, g.log1p(g.where(near, (x - y) / y, 0.0)),
+                   g.where(plain, g.log(g.where(plain, ratio, 1.0)), g.log(x) - g.log(y)));
+  };
+  CustomFn fn;  // slopes through the quotient would be out of range where it is
+  fn.name = "log_ratio";
+  fn.body = [=](Graph&, const ExprList& in) { return ExprList{value(in[0], in[1])}; };
+  fn.jvp = [=](Graph&, const ExprList& in) { return ExprList{value(in[0], in[1]), in[2] / in[0] - in[3] / in[1]}; };
+  return p.graph().custom_fn({p, q}, fn)[0];
+}
+
+/// p log(p / q), or p log(p / q) - p + q as `divergence`; infinite where that is not defined.
+Expr relative_entropy(const char* name, const Expr& p, const Expr& q, bool divergence) {
+  // At p = 0 the value of p log p is 0, its slope -infinity.
+  const auto in_domain = [](const Expr& x, const Expr& y) {
+    return x.graph().bit_and(x.graph().ge(x, 0.0), x.graph().gt(y, 0.0));
+  };
+  const auto value = [=](const Expr& x, const Expr& y) {
+    Graph& g = x.graph();
+    const Expr none = g.bit_and(g.eq(x, 0.0), g.ge(y, 0.0)), both = g.bit_and(in_domain(x, y), g.gt(x, 0.0));
+    const Expr product = x * log_ratio(g.where(both, x, 1.0), g.where(both, y, 1.0));
+    const Expr finite = g.bit_or(both, none);
+    Expr number = g.where(both, product, 0.0);
+    if (divergence) number = g.where(g.eq(number, kInfinity), number, number - x + y);
+    return g.where(g.bit_or(g.ne(x, x), g.ne(y, y)), kNoNumber, g.where(finite, number, kInfinity));
+  };
+  const auto by_p = [=](const Expr& x, const Expr& y) {
+    Graph& g = x.graph();
+    const Expr inside = in_domain(x, y), slope = log_ratio(g.where(inside, x, 1.0), g.where(inside, y, 1.0));
+    return g.where(inside, divergence ? slope : slope + 1.0, 0.0);
+  };
+  const auto by_q = [=](const Expr& x, const Expr& y) {
+    Graph& g = x.graph();
+    const Expr inside = in_domain(x, y), under = g.where(inside, y, 1.0);
+    return g.where(inside, (divergence ? y - x : -x) / under, 0.0);
+  };
+  CustomFn fn;  // the slopes of the product have 1 / p and p / q / q, which small numbers do not have
+  fn.name = name;
+  fn.body = [=](Graph&, const ExprList& in) { return ExprList{value(in[0], in[1])}; };
+  fn.backward = [=](Graph&, const ExprList& in) {
+    return ExprList{in[3] * by_p(in[0], in[1]), in[3] * by_q(in[0], in[1])};
+  };
+  fn.jvp = [=](Graph& g, const ExprList& in) {
+    const Expr along_p = g.where(g.eq(in[2], 0.0), 0.0, in[2] * by_p(in[0], in[1]));  // 0 beside an infinite slope
+    return ExprList{value(in[0], in[1]), along_p + in[3] * by_q(in[0], in[1])};
+  };
+  Graph& g = p.graph();
+  const Dims dims = g.add(p, q).shape().dims();
+  return g.custom_fn({g.expand(p, dims), g.expand(q, dims)}, fn)[0];
+}
+
 }  // namespace
 
 Expr logit(const Expr& x) {
@@ -117,27 +176,15 @@ Expr entr(const Expr& x) {
 Expr rel_entr(const Expr& p, const Expr& q) {
   check_floats("rel_entr", {&p, &q});
   Graph& g = p.graph();
-  const Expr zero = g.bit_and(g.eq(p, 0.0), g.ge(q, 0.0)), both = g.bit_and(g.gt(p, 0.0), g.gt(q, 0.0));
-  const Expr x = g.where(both, p, 1.0), y = g.where(both, q, 1.0), ratio = x / y;
-  // Near 1 the logarithm of the quotient has lost its digits. A quotient outside of the range is taken apart.
-  const Expr near = g.bit_and(g.gt(ratio, 0.5), g.lt(ratio, 2.0));
-  const double least = p.dtype() == DType::F64 ? 0x1p-1021 : p.dtype() == DType::F16 ? 0x1p-13 : 0x1p-125;
-  const Expr whole = g.bit_and(g.gt(ratio, least), g.lt(ratio, kInfinity));
-  const Expr plain = g.bit_and(whole, g.logical_not(near));
-  const Expr logarithm = g.where(near, g.log1p(g.where(near, (x - y) / y, 0.0)),
-                                 g.where(plain, g.log(g.where(plain, ratio, 1.0)), g.log(x) - g.log(y)));
-  // At p = 0 the value is 0 and the slope by p that of p log p: -sqrt(p) has both.
-  const Expr start = g.bit_and(zero, g.gt(q, 0.0)), none = -g.sqrt(g.where(start, p, 0.0));
-  const Expr value =
-      g.where(both, x * logarithm, g.where(start, none, g.where(zero, g.scalar(0.0, p.dtype()), kInfinity)));
-  return g.where(g.bit_or(g.ne(p, p), g.ne(q, q)), kNoNumber, value);
+  if (dtype_bits(p.dtype()) < 32) return g.cast(rel_entr(g.cast(p, DType::F32), g.cast(q, DType::F32)), p.dtype());
+  return relative_entropy("rel_entr", p, q, false);
 }
 
 Expr kl_div(const Expr& p, const Expr& q) {
+  check_floats("kl_div", {&p, &q});
   Graph& g = p.graph();
-  const Expr entropy = rel_entr(p, q);
-  const Expr endless = g.eq(entropy, kInfinity);  // infinity - p would be NaN for an infinite p
-  return g.where(endless, entropy, g.where(endless, 0.0, entropy) - p + q);
+  if (dtype_bits(p.dtype()) < 32) return g.cast(kl_div(g.cast(p, DType::F32), g.cast(q, DType::F32)), p.dtype());
+  return relative_entropy("kl_div", p, q, true);
 }
 
 Expr ndtr(const Expr& x) {
