@@ -2,6 +2,7 @@
 """The time of a step of loops, beside JAX: loops of scalars, and those of bench/control_flow.cpp.
 
     bench/loop_steps.py [--rounds 9] [--rlx-path DIR] [--venv DIR] [--json FILE]
+    bench/loop_steps.py --before BUILD [--pairs 15]        rlx alone, pair by pair with an older build
 
 One thread. rlx is imported from build/python/python (--rlx-path). NumPy and JAX come from PyPI at pinned versions into
 an environment that is removed afterwards. Rounds are interleaved, and figures are medians. Results are compared.
@@ -83,24 +84,29 @@ def programs(lax, xp, jit, grad):
 
 def child_main(args):
     """The measurement, in a Python that has the packages; prints a line of JSON."""
-    import jax
-    import jax.numpy as jnp
     import numpy as np
+
     import rlx
 
-    ours = programs(rlx.lax, rlx.numpy, rlx.jit, rlx.grad)
-    theirs = programs(jax.lax, jnp, jax.jit, jax.grad)
+    engines = {"rlx": programs(rlx.lax, rlx.numpy, rlx.jit, rlx.grad)}
+    if not args.alone:
+        import jax
+        import jax.numpy as jnp
+
+        engines["JAX"] = programs(jax.lax, jnp, jax.jit, jax.grad)
     out = {}
-    for name, (f, a, steps) in ours.items():
-        g, b, _ = theirs[name]
-        np.testing.assert_allclose(np.asarray(f(*a)), np.asarray(g(*b)), rtol=1e-3, atol=1e-5, err_msg=name)
-        times = {"rlx": [], "JAX": []}
+    for name, (f, a, steps) in engines["rlx"].items():
+        calls = {engine: (cases[name][0], cases[name][1]) for engine, cases in engines.items()}
+        results = [np.asarray(g(*b)) for g, b in calls.values()]
+        for other in results[1:]:
+            np.testing.assert_allclose(results[0], other, rtol=1e-3, atol=1e-5, err_msg=name)
+        times = {engine: [] for engine in calls}
         for _ in range(args.rounds):
-            for which, call, operands in (("rlx", f, a), ("JAX", g, b)):
+            for engine, (call, operands) in calls.items():
                 begin = time.perf_counter()
                 call(*operands).block_until_ready()
-                times[which].append(time.perf_counter() - begin)
-        out[name] = {which: statistics.median(t) / steps * 1e9 for which, t in times.items()}
+                times[engine].append(time.perf_counter() - begin)
+        out[name] = {engine: statistics.median(t) / steps * 1e9 for engine, t in times.items()}
     print(json.dumps(out))
 
 
@@ -111,30 +117,44 @@ def main():
     p.add_argument("--venv", help="an existing environment with numpy and jax")
     p.add_argument("--json", type=pathlib.Path)
     p.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
-    args = p.parse_args()
-    if args.child:
-        return child_main(args)
+    p.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
+    if "--child" in sys.argv:
+        return child_main(p.parse_args())
+    import before
     import timing
     from child import Failure
     from venv_peers import environment
 
+    before.add_options(p)
+    args = p.parse_args()
     if not (args.rlx_path / "rlx").is_dir():
         raise Failure(f"{args.rlx_path} has no rlx; build the Python package (docs/python.md) or say --rlx-path")
-    with environment(["numpy", "jax", "jaxlib"], args.venv) as venv:
-        command = [venv / "bin/python", __file__, "--child", "--rounds", args.rounds]
-        flags = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
-        rows = timing.run_json(
-            command,
-            1,
-            {"PYTHONPATH": str(args.rlx_path), "JAX_PLATFORMS": "cpu", "XLA_FLAGS": flags, "RLX_THREADS": "1"},
-        )[0]
-    rows = {name: row for name, row in rows.items() if isinstance(row, dict)}  # without what the run itself used
-    print(timing.machine())
-    print(f"{'ns a step, medians of ' + str(args.rounds) + ' rounds':44}{'rlx':>10}{'JAX':>10}{'ratio':>8}")
-    for name, row in rows.items():
-        print(f"{name:44}{row['rlx']:10.1f}{row['JAX']:10.1f}{row['rlx'] / row['JAX']:8.2f}")
+    status = 0
+    with environment(["numpy"] if args.before else ["numpy", "jax", "jaxlib"], args.venv) as venv:
+
+        def ask(path, *more):
+            command = [venv / "bin/python", __file__, "--child", "--rounds", args.rounds, *more]
+            flags = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+            variables = {"PYTHONPATH": str(path), "JAX_PLATFORMS": "cpu", "XLA_FLAGS": flags, "RLX_THREADS": "1"}
+            reply = timing.run_json(command, 1, variables)[0]
+            return {name: row for name, row in reply.items() if isinstance(row, dict)}  # without what the run used
+
+        print(timing.machine())
+        if args.before:
+            old = before.python_package(args.before)
+
+            def measure(path):
+                return {f"{name}, ns a step": row["rlx"] for name, row in ask(path, "--alone").items()}
+
+            status, rows = before.compare("loop_steps", measure, args.rlx_path.resolve(), old, args.pairs)
+        else:
+            rows = ask(args.rlx_path.resolve())
+            print(f"{'ns a step, medians of ' + str(args.rounds) + ' rounds':44}{'rlx':>10}{'JAX':>10}{'ratio':>8}")
+            for name, row in rows.items():
+                print(f"{name:44}{row['rlx']:10.1f}{row['JAX']:10.1f}{row['rlx'] / row['JAX']:8.2f}")
     if args.json:
         args.json.write_text(json.dumps({"machine": timing.machine(), "loop_steps": rows}, indent=1) + "\n")
+    return status
 
 
 if __name__ == "__main__":
