@@ -77,6 +77,7 @@ variants of large kernels on these devices                 | that, or none | 6  
 packed variants of kernels, of one device each             | one of three  | fixed             | --full cpu, DEVICE
 optimizer of the rasterizers behind vulkan and opengl      | none          | fixed             | --full cpu, DEVICE
 variants of samples on these devices and on tpu            | 1 in 64       | fixed             | --full cpu, DEVICE
+cases of Python tests with the mark rotates(n)             | one in n      | n                 | --full cpu
 Python under the sanitizers, what runs in halves           | one half      | 2                 | --full cpu
 files of bench, cli and examples that clang reads          | a third       | 3                 | --full cpu
 '

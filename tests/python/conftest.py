@@ -2,6 +2,7 @@
 and the devices that the oracle suites run on.
 """
 
+import collections
 import os
 import sys
 
@@ -36,6 +37,7 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
+    config.addinivalue_line("markers", "rotates(n): of the cases one in n runs where RLX_TEST_ROUND chooses which")
     if config.getoption("--full"):
         settings.load_profile("full")
     if config.getoption("--plugin"):
@@ -43,6 +45,22 @@ def pytest_configure(config):
 
         for path in config.getoption("--plugin"):
             rlx.load_plugin(path)
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leaves of the cases with a mark `rotates` those of the round, so that n rounds run all of them."""
+    round_number = os.environ.get("RLX_TEST_ROUND")
+    if round_number is None or config.getoption("--full"):
+        return
+    counts, kept, left_out = collections.Counter(), [], []
+    for item in items:
+        mark = item.get_closest_marker("rotates")
+        function = item.nodeid.partition("[")[0]
+        here = mark is None or counts[function] % mark.args[0] == int(round_number) % mark.args[0]
+        counts[function] += 1
+        (kept if here else left_out).append(item)
+    items[:] = kept
+    config.hook.pytest_deselected(items=left_out)
 
 
 def pytest_generate_tests(metafunc):

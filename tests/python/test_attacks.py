@@ -10,6 +10,7 @@ import pytest
 GROUPS = 2
 
 
+@pytest.mark.rotates(2)
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_attacks(group):
     names = list(attacks.ATTACKS)[group::GROUPS]

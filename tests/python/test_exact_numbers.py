@@ -288,6 +288,7 @@ def test_casts_of_integers_round_once(dtype, to, device):
     check(lambda x: x.astype(to), (x,), want, f"{dtype} to {to}", device)
 
 
+@pytest.mark.rotates(2)
 @pytest.mark.parametrize("to", FORMATS)
 @pytest.mark.parametrize("dtype", FORMATS)
 def test_casts_of_floats_round_once(dtype, to, device):

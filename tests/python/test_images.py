@@ -45,6 +45,7 @@ def by_jax_windows(x, computation, init, window, strides, padding, dilation, cha
     )
 
 
+@pytest.mark.rotates(2)
 @pytest.mark.parametrize("channels_last", [True, False])
 @pytest.mark.parametrize("window, strides, padding, dilation", GEOMETRIES)
 @pytest.mark.parametrize("kind", list(REDUCTIONS))
@@ -122,6 +123,7 @@ def test_adaptive_pools(sizes):
         same(pool(x, sizes), want.astype(np.float32), ("rel", 2e-5), pool.__name__)
 
 
+@pytest.mark.rotates(2)
 @pytest.mark.parametrize("antialias", [True, False])
 @pytest.mark.parametrize("shape", [(2, 18, 22, 3), (2, 4, 5, 3), (2, 9, 30, 3), (1, 13, 2, 2), (2, 9, 11, 3)])
 @pytest.mark.parametrize("method", ["nearest", "linear", "cubic", "lanczos3", "lanczos5", "cubic-pytorch"])

@@ -154,6 +154,7 @@ VALUES = {
 }
 
 
+@pytest.mark.rotates(2)
 @pytest.mark.parametrize("name", VALUES)
 @pytest.mark.parametrize("shape, dtype", [((4, 4), "float32"), ((2, 1, 3, 3), "float64"), ((5, 5), "complex128")])
 def test_values_and_derivatives_beside_jax(name, shape, dtype):
@@ -211,6 +212,7 @@ FACTORS = {
 }
 
 
+@pytest.mark.rotates(2)
 @pytest.mark.parametrize("name,dtype", some(((n, t) for n in FACTORS for t in ("float64", "complex128")), 3))
 def test_derivatives_of_factors_beside_jax(name, dtype):
     f = FACTORS[name]

@@ -128,6 +128,7 @@ OPTAX = {
 }
 
 
+@pytest.mark.rotates(2)
 @pytest.mark.parametrize("name", OPTAX)
 def test_is_the_formula_of_optax(name):
     formula, args = OPTAX[name]
@@ -137,6 +138,7 @@ def test_is_the_formula_of_optax(name):
     same(ours, jax.grad(lambda x, t: jnp.sum(formula(x, t)))(*map(jnp.asarray, args)), ("rel", 2e-5), f"{name}, slope")
 
 
+@pytest.mark.rotates(2)
 @pytest.mark.parametrize("shape", some([(5,), (1, 1), (2, 3, 33), (3, 7), (2, 50257), (4, 1000)], 2), ids=str)
 def test_integer_labels(shape):
     x, y = normal(*shape, scale=3), rng(1).integers(0, shape[-1], shape[:-1]).astype(np.int32)

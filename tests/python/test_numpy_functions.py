@@ -29,6 +29,7 @@ def test_forward(case):
     case.check_forward()
 
 
+@pytest.mark.rotates(3)
 @pytest.mark.parametrize("case", _params([c for c in CASES if c.grad]))
 def test_grad(case):
     case.check_grad()

@@ -114,6 +114,7 @@ def _caught(change, seeds, mode, types=FLOATS):
     return caught, tried
 
 
+@pytest.mark.rotates(2)
 @pytest.mark.parametrize("mode", ["forward", "vjp"])
 def test_wrong_results_are_seen(mode):
     dtype_of = lambda x: np.asarray(x).dtype  # noqa: E731

@@ -157,6 +157,7 @@ def distance(a, b):
     return np.abs(ours - theirs).max() * np.sqrt(len(a) * len(b) / (len(a) + len(b)))
 
 
+@pytest.mark.rotates(2)
 @pytest.mark.parametrize(("name", "args"), [*REJECTED.items(), *LARGE.items()], ids=str)
 def test_distributions_are_those_of_jax(name, args):
     where = {"shape": (5000,), "dtype": np.dtype("int32" if name == "poisson" else "float32")}

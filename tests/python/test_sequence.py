@@ -94,6 +94,7 @@ def test_layers(kind, layers, directions, batch_first):
             close(got, state)
 
 
+@pytest.mark.rotates(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_gradients_of_layers(kind):
     w = weights(KINDS[kind], 1, 2)
@@ -205,6 +206,7 @@ SCANS = {
 }
 
 
+@pytest.mark.rotates(3)
 @pytest.mark.parametrize("name", SCANS)
 def test_scans(name):
     args, loop, options = SCANS[name]

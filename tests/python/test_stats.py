@@ -87,6 +87,7 @@ def test_tails():
     np.testing.assert_array_equal(rst.norm.ppf(np.array([0.0, 1.0])), [-np.inf, np.inf])
 
 
+@pytest.mark.rotates(2)
 @pytest.mark.parametrize("name", [n for n in CONTINUOUS if n != "truncnorm"])
 def test_derivatives(name):
     shapes = CONTINUOUS[name]
