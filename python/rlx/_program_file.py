@@ -4,6 +4,8 @@ A file may come from anywhere, so each part of the head is compared with the gra
 """
 
 import json
+import os
+import stat
 
 from . import _rlx, tree
 
@@ -28,10 +30,15 @@ def write(path, name, graph, in_names, in_specs, out_tree, out_weak):
 def read(path):
     """(name, graph, in_names, in_types, out_tree, out_weak) of a file; a type is (shape, dtype, whether it is weak).
 
-    Errors: BadFile that names the file.
+    Errors: FileNotFoundError; BadFile that names the file.
     """
+    if not stat.S_ISREG(os.stat(path).st_mode):  # a pipe or a device may never end
+        kind = "a folder" if os.path.isdir(path) else "a device or a pipe"
+        raise _rlx.BadFile(f"{path} is {kind}, expected a file that a program was saved to")
     with open(path, "rb") as f:
-        data = f.read()
+        data = f.read(32)
+        if data[:7] == MAGIC[:7]:  # another file may be larger than the memory
+            data += f.read()
     content = _content(path, data)
     size = int.from_bytes(content[:8], "little")
     if 8 + size > len(content):

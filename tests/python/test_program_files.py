@@ -2,6 +2,7 @@
 
 import copy
 import json
+import os
 import random
 import subprocess
 import sys
@@ -146,3 +147,32 @@ def test_a_tree_without_results_is_no_crash(saved, tmp_path):
     for tree, weak in ((None, [False, False]), ((1, 2), [False]), ((1, 2, 3), [False] * 3)):
         with pytest.raises(rlx.InvalidArgument, match="2 results"):
             _rlx.ProgramCall(program.compiled, rlx.tree.structure(tree), weak)
+
+
+def test_what_is_no_program_is_not_read_whole(tmp_path):
+    """Pipes and devices, which may never end, and large files of another kind, in a process of little memory."""
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("zero", "urandom", "null"):
+        (tmp_path / name).symlink_to(f"/dev/{name}")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "large").touch()
+    os.truncate(tmp_path / "large", 64 << 30)
+    (tmp_path / "looks").write_bytes(b"RLXPROG2")
+    script = """
+import pathlib, resource, sys
+import rlx
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (256 << 20),) * 2)
+for path in sorted(pathlib.Path(sys.argv[1]).iterdir()):
+    try:
+        rlx.load(path)
+        raise SystemExit(f"{path} is read")
+    except rlx.BadFile as e:
+        assert str(path) in str(e), e
+        print(path.name, end=" ")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, timeout=60, env=os.environ
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["folder", "large", "looks", "null", "pipe", "urandom", "zero"]
