@@ -5,11 +5,12 @@
 test: the lines of the function named after a group. Needs nothing but Python.
 """
 
-import argparse
 import pathlib
 import re
 import sys
 import textwrap
+
+from reference_page import write_page
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "cpp_reference.md"
@@ -443,20 +444,5 @@ def text():
     return page, problems
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true")
-    args = parser.parse_args()
-    page, problems = text()
-    for problem in problems:
-        print(problem)
-    stale = not PAGE.exists() or PAGE.read_text() != page
-    if stale and not args.check:
-        PAGE.write_text(page)
-    if stale:
-        print(("stale: " if args.check else "wrote ") + str(PAGE.relative_to(ROOT)))
-    return 1 if problems or args.check and stale else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(write_page(__doc__, PAGE, text))

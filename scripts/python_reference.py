@@ -5,7 +5,6 @@ Needs rlx importable (PYTHONPATH=build/.../python). --check only says whether th
 extension's classes are those of python/rlx/__init__.pyi.
 """
 
-import argparse
 import ast
 import inspect
 import pathlib
@@ -13,6 +12,8 @@ import re
 import sys
 import textwrap
 import types
+
+from reference_page import write_page
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "python_reference.md"
@@ -350,23 +351,8 @@ def text():
     page = "".join(parts)
     while "\n\n\n" in page:
         page = page.replace("\n\n\n", "\n\n")
-    return page, missing
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true")
-    args = parser.parse_args()
-    page, missing = text()
-    for name in missing:
-        print(f"no docstring: rlx.{name}")
-    stale = not PAGE.exists() or PAGE.read_text() != page
-    if stale and not args.check:
-        PAGE.write_text(page)
-    if stale:
-        print(("stale: " if args.check else "wrote ") + str(PAGE.relative_to(ROOT)))
-    return 1 if missing or args.check and stale else 0
+    return page, [f"no docstring: rlx.{name}" for name in missing]
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(write_page(__doc__, PAGE, text))
