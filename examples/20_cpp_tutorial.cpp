@@ -156,7 +156,6 @@ constexpr std::int64_t kPoints = 64;
 rlx::Expr network(rlx::Flow& flow, rlx::Expr x) {
   rlx::Graph& g = flow.graph();
   x = g.tanh(flow.linear(x, "up", 16, true));
-  x = flow.norm(x, "norm", rlx::NormKind::Rms, 1e-6);
   return flow.linear(x, "down", 1, true);
 }
 
@@ -182,7 +181,7 @@ void training() {
   const std::vector<rlx::Value> results = step.outputs();  // the loss, then a gradient for each name
   for (std::size_t i = 0; i < names.size(); ++i) {
     auto weight = step.expr(step.find_leaf(rlx::OpKind::State, names[i]));
-    step.set_state(names[i], weight - 0.05 * step.expr(results[i + 1]));
+    step.set_state(names[i], weight - 0.1 * step.expr(results[i + 1]));
   }
   step.set_outputs(std::vector<rlx::Value>{results[0]});
 
