@@ -45,7 +45,7 @@ struct Diagnostic {
 /// The only exception of rlx, except for failed allocations (rlx/tensor/out_of_memory.h).
 class Error : public std::runtime_error {
  public:
-  /// An error with its parts.
+  /// An error with its parts, whose control characters are written as \xNN.
   explicit Error(Diagnostic d);
   Error(ErrorCode code, std::string message, std::string hint = {});
   /// The kind of the error.

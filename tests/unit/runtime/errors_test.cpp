@@ -297,4 +297,14 @@ TEST_CASE("errors: a name in the other case is near, and where none is near the 
   CHECK(tells([&] { (void)f.run({{"q", std::vector<float>{1, 2}}}); }, "there is 'input_ids'"));
 }
 
+TEST_CASE("errors: control characters of names are escaped, so that no file writes on the terminal or ends a message") {
+  const std::string name("a\x1b[31m\0\x7f\r\xc2\x9b\xc3\xa9", 13),
+      shown = "a\\x1b[31m\\x00\\x7f\\x0d\\xc2\\x9b\xc3\xa9";
+  const Error e(Diagnostic{ErrorCode::BadFile, "the tensor '" + name + "'", "at\t" + name + "\n  next", name});
+  CHECK(e.diagnostic().message == "the tensor '" + shown + "'");
+  CHECK(e.diagnostic().where == "at\t" + shown + "\n  next");
+  CHECK(e.diagnostic().hint == shown);
+  CHECK(std::string(e.what()) == e.diagnostic().text());
+}
+
 }  // namespace rlx
