@@ -156,10 +156,22 @@ bool is_file(const std::string& path) {
 
 bool has_file(const std::string& path) {
   struct stat info {};
-  if (::stat(path.c_str(), &info) != 0) return false;
+  if (::lstat(path.c_str(), &info) != 0) {
+    // Without a name there is no file. What cannot be looked at may be there.
+    if (errno == ENOENT || errno == ENOTDIR) return false;
+    fail_file(path, "open", errno);
+  }
+  const bool link = S_ISLNK(info.st_mode);
+  if (link && ::stat(path.c_str(), &info) != 0) {
+    if (errno != ENOENT && errno != ENOTDIR) fail_file(path, "open", errno);
+    throw Error(ErrorCode::BadFile, concat_text("\"", path, "\" is a symbolic link to a file that does not exist"),
+                "copy what the link stands for (cp -L, rsync -L), or remove the link");
+  }
   if (S_ISDIR(info.st_mode))
     throw Error(ErrorCode::BadFile, concat_text("\"", path, "\" is a folder, expected a file"));
-  return S_ISREG(info.st_mode);
+  if (!S_ISREG(info.st_mode))
+    throw Error(ErrorCode::BadFile, concat_text("\"", path, "\" is a device or a pipe, expected a file"));
+  return true;
 }
 
 std::string join_path(std::string_view folder, std::string_view name) {

@@ -58,7 +58,8 @@ void write_file(const std::string& path, std::span<const std::string_view> parts
 
 /// Whether `path` names an existing regular file.
 bool is_file(const std::string& path);
-/// As is_file, for an optional file. Errors: BadFile when the path is a folder, which is never intended.
+/// As is_file, for an optional file. Errors: BadFile for what exists and is no file (a folder, a device, a link to
+/// nothing), or cannot be examined: to leave out such a file silently would change what a model computes.
 bool has_file(const std::string& path);
 
 /// `folder` and `name` joined by one slash.

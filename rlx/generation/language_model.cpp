@@ -23,7 +23,7 @@ void add_end(std::vector<TokenId>& ends, std::int64_t id, const DecoderConfig& c
 
 // Reads "eos_token_id", one number or several.
 bool add_ends_of(const std::string& file, std::vector<TokenId>& ends, const DecoderConfig& config) {
-  if (!is_file(file)) return false;
+  if (!has_file(file)) return false;
   const JsonDocument document = JsonDocument::read(file);
   const auto found = document.root_object().find("eos_token_id");
   if (!found || found->is_null()) return false;
@@ -112,8 +112,8 @@ LanguageModel load_language_model(const std::string& path, const DecoderOptions&
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored))
     throw Error(ErrorCode::NotFound, concat_text("there is no file or folder \"", path, "\""),
-                "give a GGUF file, or a Hugging Face folder with config.json, *.safetensors and tokenizer.json; models "
-                "are not downloaded by name");
+                "give a GGUF file, a Hugging Face folder with config.json, *.safetensors and tokenizer.json, or the "
+                "path that `rlx pull ORG/NAME` or rlx.hub.pull prints");
   LanguageModel m = is_gguf_path(path) ? load_gguf(path, options, session) : load_folder(path, options, session);
   StopRequest::check();
   return m;

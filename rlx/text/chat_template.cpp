@@ -240,10 +240,7 @@ ChatTemplate ChatTemplate::parse(std::string_view source, std::string name, Spec
 
 ChatTemplate ChatTemplate::load(const std::string& folder, BadTemplates bad) try {
   const auto file = [&](std::string_view name) { return (fs::path(folder) / name).string(); };
-  const auto exists = [&](std::string_view name) {
-    std::error_code ignored;
-    return fs::is_regular_file(file(name), ignored);
-  };
+  const auto exists = [&](std::string_view name) { return has_file(file(name)); };
   auto impl = std::make_shared<Impl>();
   const auto add = [&](std::string_view name, std::string_view source, const std::string& path) {
     add_template(*impl, name, source, path, bad);
@@ -263,7 +260,10 @@ ChatTemplate ChatTemplate::load(const std::string& folder, BadTemplates bad) try
     impl->special_tokens = special_tokens_of_config(config->root_object());
   }
   if (exists("chat_template.jinja")) {
-    add("default", without_bom(read_file(file("chat_template.jinja"))), file("chat_template.jinja"));
+    const std::string path = file("chat_template.jinja"), source = read_file(path);
+    if (const auto foreign = foreign_file(std::string_view(source).substr(0, 256)))
+      throw Error(ErrorCode::BadFile, concat_text(path, " is ", foreign->what), std::string(foreign->hint));
+    add("default", without_bom(source), path);
   } else {
     if (config) add_from_json(config->root(), file("tokenizer_config.json"));
     if (impl->programs.empty() && exists("chat_template.json")) {

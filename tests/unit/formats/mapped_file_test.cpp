@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -61,6 +62,27 @@ TEST_CASE("mapped file: errors name the file and the reason") {
   CHECK(read_file(missing) == "x");
   CHECK(join_path("a", "b") == "a/b");
   CHECK(join_path("a/", "b") == "a/b");
+}
+
+TEST_CASE("mapped file: an optional file that exists and is no file is an error") {
+  const test::TempDir folder;
+  const auto message = [&](const std::string& name) { return error_text([&] { (void)has_file(folder.file(name)); }); };
+  const std::string file = folder.write("file", "x");
+  CHECK(has_file(file));
+  CHECK_FALSE(has_file(folder.file("none")));
+  CHECK_FALSE(has_file(file + "/below"));
+  std::filesystem::create_symlink("file", folder.file("link"));
+  CHECK(has_file(folder.file("link")));
+  std::filesystem::create_symlink("nowhere", folder.file("dead"));
+  std::filesystem::create_symlink("loop", folder.file("loop"));
+  std::filesystem::create_symlink("/dev/null", folder.file("null"));
+  std::filesystem::create_directory(folder.file("folder"));
+  REQUIRE(::mkfifo(folder.file("pipe").c_str(), 0600) == 0);
+  CHECK(contains(message("dead"), "is a symbolic link to a file that does not exist"));
+  CHECK(contains(message("loop"), "Too many levels of symbolic links"));
+  CHECK(contains(message("folder"), "is a folder, expected a file"));
+  for (const char* name : {"null", "pipe"}) CHECK(contains(message(name), "is a device or a pipe, expected a file"));
+  for (const char* name : {"dead", "loop", "folder", "null", "pipe"}) CHECK(contains(message(name), folder.file(name)));
 }
 
 TEST_CASE("mapped file: pages that are lost read as zeros where the owner asks for that, and are told") {
