@@ -2,11 +2,14 @@
 #include "rlx/models/passages.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "rlx/models/sentence_encoder.h"
 
 namespace rlx {
 namespace {
+
+constexpr std::string_view kDamaged = "the weights of the model may be damaged";
 
 std::string_view trimmed(std::string_view line) {
   constexpr std::string_view kBlank = " \t\r\v\f";
@@ -51,6 +54,9 @@ std::vector<Passage> split_into_paragraphs(std::string_view text) {
 }
 
 void keep_best(std::vector<Match>& matches, std::size_t count) {
+  for (const Match& m : matches)
+    if (std::isnan(m.score))
+      throw Error(ErrorCode::BadFile, concat_text("the score of passage ", m.index, " is NaN"), std::string(kDamaged));
   count = std::min(count, matches.size());
   std::partial_sort(
       matches.begin(), matches.begin() + static_cast<std::ptrdiff_t>(count), matches.end(),
@@ -64,6 +70,8 @@ std::vector<Match> best_matches(const Tensor& query, const Tensor& vectors, std:
                 concat_text("the query ", query.shape(), " does not match the vectors ", vectors.shape()));
   const auto width = static_cast<std::size_t>(vectors.dim(1));
   const std::span<const float> q = query.values<float>(), v = vectors.values<float>();
+  if (!std::all_of(q.begin(), q.end(), [](float x) { return std::isfinite(x); }))
+    throw Error(ErrorCode::BadFile, "the vector of the query has a NaN or an infinity", std::string(kDamaged));
   std::vector<Match> all(static_cast<std::size_t>(vectors.dim(0)));
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = {i, cosine_similarity(q, v.subspan(i * width, width))};
   keep_best(all, count);

@@ -50,10 +50,11 @@ struct Match {
 };
 
 /// The `count` rows of `vectors` [N, H] with the largest cosine to `query` [H], best first. Equal scores keep row
-/// order. Errors: ShapeMismatch when H differs.
+/// order. Errors: ShapeMismatch when H differs; BadFile for a query with a NaN or an infinity; those of keep_best.
 std::vector<Match> best_matches(const Tensor& query, const Tensor& vectors, std::size_t count);
 
-/// Sorts `matches` by descending score, equal ones by position, and keeps the first `count`.
+/// Sorts `matches` by descending score, equal ones by position, and keeps the first `count`. BadFile for a score that
+/// is NaN, which has no place in an order.
 void keep_best(std::vector<Match>& matches, std::size_t count);
 
 }  // namespace rlx

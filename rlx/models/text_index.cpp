@@ -80,7 +80,10 @@ class IndexUpdater {
       throw Error(ErrorCode::InvalidArgument,
                   concat_text("an index cannot have vectors of type ", dtype_name(options.vectors)),
                   "the types are f16 and i8");
+    if (path_.empty()) throw Error(ErrorCode::InvalidArgument, "an index needs the name of its file, which is empty");
     if (paths.empty()) throw Error(ErrorCode::InvalidArgument, "an index needs at least one file or folder of texts");
+    if (std::find(paths.begin(), paths.end(), "") != paths.end())
+      throw Error(ErrorCode::InvalidArgument, "the name of a file or folder of texts is empty");
     (void)split_into_chunks({}, encoder_.tokenizer(), options.chunks);  // refuses sizes out of range
     (void)passage_kind_name(options.passages);
     IndexHead& head = content_.head;
@@ -412,6 +415,9 @@ std::vector<IndexMatch> TextIndex::search(SentenceEncoder& encoder, const std::s
   std::vector<float> direction(embedded.values<float>().begin(), embedded.values<float>().end());
   double squares = 0;
   for (const float v : direction) squares += double{v} * v;
+  if (!std::isfinite(squares))  // else the passages would seem to be damaged
+    throw Error(ErrorCode::BadFile, "the vector of the query has a NaN or an infinity",
+                concat_text("the weights of the model \"", encoder.folder(), "\" may be damaged"));
   if (squares > 0)
     for (float& v : direction) v = static_cast<float>(v / std::sqrt(squares));
 

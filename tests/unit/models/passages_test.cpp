@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <limits>
+
 #include "tests/support/error_text.h"
 
 using namespace rlx;
@@ -39,4 +41,15 @@ TEST_CASE("passages: the best matches come first, equal ones in order") {
   CHECK(best_matches(Tensor::of<float>({2}, std::vector<float>{1, 0}), vectors, 9).size() == 4);
   CHECK(contains(error_text([&] { (void)best_matches(Tensor::zeros(Shape({3}, DType::F32)), vectors, 1); }),
                  "does not match"));
+  constexpr float nan = std::numeric_limits<float>::quiet_NaN(), inf = std::numeric_limits<float>::infinity();
+  for (const float bad : {nan, inf, -inf})
+    CHECK(contains(error_text([&] {
+                     (void)best_matches(Tensor::of<float>({2}, std::vector<float>{1, bad}), vectors, 3);
+                   }),
+                   "the vector of the query has a NaN or an infinity"));
+  const Tensor damaged = Tensor::of<float>({2, 2}, std::vector<float>{0, 1, nan, 0});
+  CHECK(contains(error_text([&] {
+                   (void)best_matches(Tensor::of<float>({2}, std::vector<float>{1, 0}), damaged, 1);
+                 }),
+                 "the score of passage 1 is NaN"));
 }
