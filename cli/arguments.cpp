@@ -17,7 +17,18 @@
 namespace rlx::cli {
 
 Argument Argument::required() const { return Argument(option_->required()); }
-Argument Argument::type_name(const std::string& name) const { return Argument(option_->type_name(name)); }
+Argument Argument::type_name(const std::string& name) const {
+  for (const char* path : {"FILE", "PATH", "DIR", "FOLDER", "MODEL", "[NAME=]FILE"})
+    if (name.starts_with(path)) {
+      // Usually a variable of the shell that is not set. Without the check the option would count as not given.
+      const auto problem = [](const std::string& given) {
+        return std::string(given.empty() ? "must not be empty" : "");
+      };
+      option_->check(CLI::Validator(problem, ""));
+      break;
+    }
+  return Argument(option_->type_name(name));
+}
 Argument Argument::group(const std::string& heading) const { return Argument(option_->group(heading)); }
 Argument Argument::show_default() const { return Argument(option_->capture_default_str()); }
 Argument Argument::one_value_each() const { return Argument(option_->allow_extra_args(false)); }

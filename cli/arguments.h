@@ -32,7 +32,7 @@ class Argument {
 
   /// Makes it required.
   Argument required() const;
-  /// The placeholder of its value in the help text, such as FILE.
+  /// The placeholder of its value in the help text. Empty values of FILE, PATH, DIR, FOLDER and MODEL are errors.
   Argument type_name(const std::string& name) const;
   /// The heading of the help text under which it is listed.
   Argument group(const std::string& heading) const;

@@ -3,6 +3,7 @@
 #include <sys/utsname.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -58,9 +59,12 @@ struct BenchOptions {
 double us_since(Clock::time_point t) { return std::chrono::duration<double, std::micro>(Clock::now() - t).count(); }
 
 std::pair<std::int64_t, std::int64_t> parse_shape(const std::string& text) {
-  long long b = 0, s = 0;
-  char rest = 0;
-  if (std::sscanf(text.c_str(), "%lldx%lld%c", &b, &s, &rest) != 2 || b < 1 || s < 1)
+  std::int64_t b = 0, s = 0;
+  const char* const end = text.data() + text.size();
+  const auto [x, bad_batch] = std::from_chars(text.data(), end, b);
+  const bool good = bad_batch == std::errc() && x != end && *x == 'x';
+  const auto [rest, bad_length] = std::from_chars(good ? x + 1 : end, end, s);
+  if (!good || bad_length != std::errc() || rest != end || b < 1 || s < 1)
     throw UsageError(ErrorCode::InvalidArgument, concat_text("'", text, "' is not a shape"),
                      "write BATCHxSEQUENCE, for example 8x128");
   return {b, s};

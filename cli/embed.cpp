@@ -258,11 +258,7 @@ void run(const EmbedArgs& args) {
 void register_embed(CommandLine& line) {
   auto args = std::make_shared<EmbedArgs>();
   const Command cmd = line.add_command("embed", "Embed texts with a sentence-embedding model");
-  cmd.add_option("--model", args->model,
-                 "Model folder (config.json, tokenizer.json or vocab.txt, model.safetensors), or a name on a hub "
-                 "(rlx pull)")
-      .required()
-      .type_name("DIR");
+  add_model_option(cmd, args->model).required();
   cmd.add_option("--text", args->texts, "A text to embed; may be given several times")
       .type_name("TEXT")
       .one_value_each();

@@ -54,6 +54,9 @@ void append_element(std::string& out, const Tensor& t, std::int64_t i) {
 Graph read_graph(const std::string& path) {
   const std::string content = read_text(path);
   const std::string source = path == "-" ? "the standard input" : path;
+  if (content.starts_with("RLXPROG"))
+    throw Error(ErrorCode::BadFile, concat_text(source, " is a program that Python saved, not a graph file"),
+                "rlx.load reads it; f.lower(..).as_text() in Python is the text of a graph file");
   // A graph text has no zero byte. Files with one go to the binary reader, whose errors are more exact.
   const bool binary = content.starts_with("RLXGRAPH") || content.find('\0') != std::string::npos;
   Graph g = binary ? from_bytes(std::as_bytes(std::span(content)), source) : parse_text(content, source);

@@ -95,10 +95,7 @@ void register_index(CommandLine& line) {
   auto args = std::make_shared<IndexArgs>();
   const Command cmd =
       line.add_command("index", "Keep the passages of files and folders with their vectors, for rlx search --index");
-  cmd.add_option("--model", args->model,
-                 "Model folder (config.json, tokenizer.json or vocab.txt, model.safetensors), or a name on a hub "
-                 "(rlx pull); default: the index's")
-      .type_name("DIR");
+  add_model_option(cmd, args->model, "; default: the index's");
   const Argument paths =
       cmd.add_option("paths", args->paths, "Text files, gzip too, and folders of them; default: those of the index")
           .type_name("PATH");

@@ -75,9 +75,7 @@ void run(const RerankArgs& args) {
 void register_rerank(CommandLine& line) {
   auto args = std::make_shared<RerankArgs>();
   const Command cmd = line.add_command("rerank", "Order passages of text files by how well they answer a query");
-  cmd.add_option("--model", args->model,
-                 "Folder of a cross-encoder, or its name on a hub (required): config.json, tokenizer, *.safetensors")
-      .type_name("DIR");
+  add_model_option(cmd, args->model, "; a cross-encoder, required");
   cmd.add_option("-q,--query", args->query, "The query that passages are ranked for").required().type_name("TEXT");
   cmd.add_option("--instruction", args->instruction, "The task, for Qwen3 rerankers: which passages are relevant")
       .type_name("TEXT");

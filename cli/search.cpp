@@ -149,10 +149,7 @@ void register_search(CommandLine& line) {
   auto args = std::make_shared<SearchArgs>();
   const Command cmd =
       line.add_command("search", "Find the passages of files, folders or an index closest in meaning to a query");
-  cmd.add_option("--model", args->model,
-                 "Model folder (config.json, tokenizer.json or vocab.txt, model.safetensors), or a name on a hub "
-                 "(rlx pull); default: the index's")
-      .type_name("DIR");
+  add_model_option(cmd, args->model, "; default: the index's");
   cmd.add_option("query", args->query, "What to look for").required();
   const Argument paths =
       cmd.add_option("paths", args->paths,

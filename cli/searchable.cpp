@@ -45,8 +45,14 @@ std::string utf8_name(std::string_view name) {
   return out.append(name);
 }
 
+std::string one_printed_line(std::string_view text) { return printable(text, text.size() * 4 + 8); }
+
 std::string printed_place(const PassagePlace& place) {
-  return concat_text(printable(place.file, place.file.size() * 4 + 8), ":", place.line);
+  return concat_text(one_printed_line(place.file), ":", place.line);
+}
+
+void note_left_out(const Diagnostic& why) {
+  std::fprintf(stderr, "note: left out: %s\n", one_printed_line(why.message).c_str());
 }
 
 }  // namespace
@@ -91,7 +97,7 @@ std::vector<Found> read_passages(const SearchableOptions& args) {
   }
   if (out.empty() && !left_out.empty()) throw Error(left_out.front());
   if (out.empty()) throw Error(ErrorCode::InvalidArgument, "the files hold no text to search");
-  for (const Diagnostic& d : left_out) std::fprintf(stderr, "note: left out: %s\n", d.message.c_str());
+  for (const Diagnostic& d : left_out) note_left_out(d);
   return out;
 }
 
@@ -136,7 +142,7 @@ void report_left_out(const std::vector<LeftOutFile>& files) {
     else if (++named > kNamedLeftOut)
       ++others;
     else
-      std::fprintf(stderr, "note: left out: %s\n", file.why.message.c_str());
+      note_left_out(file.why);
   }
   if (others) std::fprintf(stderr, "note: left out: %zu more\n", others);
   if (binary) std::fprintf(stderr, "note: left out: %zu binary file%s\n", binary, binary == 1 ? "" : "s");

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <new>
 
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -17,7 +18,7 @@
 
 namespace rlx::cli {
 
-std::string read_text(const std::string& path) {
+std::string read_text(const std::string& path) try {
   const bool standard = path == "-";
   std::error_code ignored;  // fopen reports a file that cannot be examined
   if (!standard && std::filesystem::is_directory(path, ignored))
@@ -43,6 +44,9 @@ std::string read_text(const std::string& path) {
   if (const auto foreign = foreign_file(std::string_view(out).substr(0, 256)); foreign && foreign->is_no_text)
     throw Error(ErrorCode::BadFile, concat_text(name, " is ", foreign->what), std::string(foreign->hint));
   return std::string(without_bom(out));
+} catch (const std::bad_alloc&) {
+  throw Error(ErrorCode::OutOfMemory, concat_text(path == "-" ? "the standard input" : concat_text("'", path, "'"),
+                                                  " does not fit into memory"));
 }
 
 std::vector<std::string> split_lines(std::string_view text) {

@@ -572,7 +572,9 @@ RequestId Engine::submit(std::span<const TokenId> prompt, const GenerationOption
     throw Error(ErrorCode::InvalidArgument, std::move(message), std::move(hint));
   };
   const auto size = static_cast<std::int64_t>(prompt.size());
-  if (size == 0) refuse("the prompt has no tokens", "begin with the BOS token of the tokeniser");
+  if (size == 0)
+    refuse("the prompt has no tokens",
+           "begin with the BOS token of the tokeniser; a chat template may have written nothing");
   for (std::size_t i = 0; i < prompt.size(); ++i)
     if (prompt[i] < 0 || prompt[i] >= e.model.config().vocab_size)
       refuse(concat_text("token ", i, " of the prompt is ", prompt[i], ", but the model has ids 0 to ",

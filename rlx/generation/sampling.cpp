@@ -171,7 +171,10 @@ void Sampler::collect(std::span<const float> logits, std::span<const std::uint32
   }
   std::size_t kept = 0;
   for (const Candidate c : candidates_) {
-    if (std::isnan(c.logit)) refuse_sampling(concat_text("the logit of token ", c.id, " is NaN"));
+    if (std::isnan(c.logit))
+      refuse_sampling(concat_text("the logit of token ", c.id, " is NaN"),
+                      "the weights of the model may be damaged; with RLX_NAN_CHECK=1 in the "
+                      "environment the error names the op that made it");
     const auto v = static_cast<std::size_t>(c.id);
     const bool allowed = mask.empty() || (mask[v / 32] >> (v % 32) & 1U) != 0;
     if (allowed && c.logit > -kInf) candidates_[kept++] = c;

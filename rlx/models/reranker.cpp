@@ -146,6 +146,11 @@ struct Reranker::Impl {
       throw Error(ErrorCode::Unsupported,
                   concat_text(document.source(), ": a ", architecture, " is not a reranker that rlx supports"),
                   "supported are *ForSequenceClassification, and Qwen3ForCausalLM, which answers yes or no");
+    if (!answers && !architecture.empty() && !architecture.ends_with("ForSequenceClassification"))
+      throw Error(ErrorCode::Unsupported,
+                  concat_text(document.source(), ": a ", architecture, " has no classifier, so it is not a reranker"),
+                  "a reranker is a *ForSequenceClassification, or a Qwen3ForCausalLM that answers yes or no; "
+                  "SentenceEncoder and `rlx search` compare the vectors of an encoder");
     if (answers && makes_vectors(folder))
       throw Error(ErrorCode::Unsupported,
                   concat_text(folder, ": modules.json pools the tokens of this ", architecture,
