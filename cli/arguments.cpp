@@ -12,6 +12,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cli/terminal.h"
 #include "rlx/error.h"
 
 namespace rlx::cli {
@@ -166,9 +167,9 @@ int CommandLine::run(int argc, const char* const* argv) {
     return app_->exit(asked);
   } catch (const CLI::ParseError& e) {
     const std::vector<CLI::App*> given = app_->get_subcommands();
-    std::fprintf(stderr, "rlx: %s\n  hint: %s`rlx %s--help` lists the options\n", e.what(),
-                 given.empty() ? "" : meant_option(*given.front(), argc, argv).c_str(),
-                 given.empty() ? "" : (given.front()->get_name() + " ").c_str());
+    const std::string meant = given.empty() ? std::string() : meant_option(*given.front(), argc, argv);
+    const std::string command = given.empty() ? std::string() : given.front()->get_name() + " ";
+    print_error(concat_text("rlx: ", e.what(), "\n  hint: ", meant, "`rlx ", command, "--help` lists the options\n"));
     return 2;
   }
 }

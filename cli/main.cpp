@@ -48,13 +48,14 @@ int run(int argc, char** argv) {
     return 2;
   }
   // Checked here: the parser would only report that a sub-command is missing.
-  if (argv[1][0] != '-') {
-    const std::vector<std::string> names = line.command_names();
-    if (std::find(names.begin(), names.end(), argv[1]) == names.end()) {
-      std::fprintf(stderr, "rlx: no command '%s'\n  hint: %s\n", argv[1],
-                   rlx::did_you_mean(argv[1], names, "`rlx --help` lists the commands").c_str());
-      return 2;
-    }
+  const bool option = argv[1][0] == '-';
+  const std::vector<std::string> names =
+      option ? std::vector<std::string>{"-h", "--help", "--version"} : line.command_names();
+  if (std::find(names.begin(), names.end(), argv[1]) == names.end()) {
+    const char* list = option ? "`rlx --help` lists the options" : "`rlx --help` lists the commands";
+    print_error(rlx::concat_text("rlx: no ", option ? "option" : "command", " '", std::string_view(argv[1]),
+                                 "'\n  hint: ", rlx::did_you_mean(argv[1], names, list), "\n"));
+    return 2;
   }
   const int status = line.run(argc, argv);
   return status == 0 ? finished(0) : status;
@@ -66,9 +67,11 @@ void report(std::string_view text) {
   constexpr std::string_view call = "rlx::available_devices()";
   const std::size_t at = std::min(text.find(call), text.size());
   const std::string_view rest = text.substr(std::min(at + call.size(), text.size()));
-  std::fprintf(stderr, "rlx: %.*s%s%.*s\n", static_cast<int>(at), text.data(),
-               at < text.size() ? "those that `rlx devices` calls available" : "", static_cast<int>(rest.size()),
-               rest.data());
+  rlx::cli::print_error("rlx: ");
+  rlx::cli::print_error(text.substr(0, at));
+  if (at < text.size()) rlx::cli::print_error("those that `rlx devices` calls available");
+  rlx::cli::print_error(rest);
+  rlx::cli::print_error("\n");
 }
 
 }  // namespace

@@ -136,6 +136,20 @@ void report_truncation(const std::vector<TruncationNotice>& notices,
   if (notices.size() > kShown) std::fprintf(stderr, "note: %zu more texts were truncated\n", notices.size() - kShown);
 }
 
+void print_error(std::string_view text) {
+  std::size_t plain = 0;  // first byte that is not written yet
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const bool wide =
+        byte == 0xc2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0;  // U+0080..
+    if ((byte >= 0x20 && byte != 0x7f && !wide) || byte == '\n' || byte == '\t') continue;
+    std::fwrite(text.data() + plain, 1, i - plain, stderr);
+    std::fprintf(stderr, "\\x%02x", wide ? static_cast<unsigned char>(text[++i]) : byte);
+    plain = i + 1;
+  }
+  std::fwrite(text.data() + plain, 1, text.size() - plain, stderr);
+}
+
 std::string one_line(std::string_view text, std::size_t columns) {
   std::string out;
   std::size_t width = 0;
