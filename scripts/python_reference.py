@@ -157,7 +157,8 @@ def members(name, cls, stubs, missing):
         if name in ("Array", "Value") and attribute not in known:
             continue  # operators and functions of rlx.numpy as methods
         value = inspect.getattr_static(cls, attribute)
-        doc = cut(getattr(value, "__doc__", "") or "")
+        plain = isinstance(value, (str, int, float, tuple))  # its doc is that of its class
+        doc = f"`{value!r}`" if plain else cut(getattr(value, "__doc__", "") or "")
         if not doc and not isinstance(value, types.MemberDescriptorType):
             missing.append(f"{name}.{attribute}")
         sign = known.get(attribute) if attribute in known else None

@@ -107,6 +107,13 @@ _INSTEAD = {
     "freeze": "arrays do not change: x.at[index].set(value), and loops carry state",
     "log_compiles": "f.lower(*args) and the variable RLX_TRACE show programs",
     "new_ref": "arrays do not change: x.at[index].set(value), and loops carry state",
+    "device": "a device is a name: rlx.devices(), x.to(name), rlx.jit(f, device=name)",
+    "manual_seed": "rlx.random.key(seed) makes a key, which every random function takes",
+    "no_grad": "rlx computes derivatives only where rlx.grad asks for them; rlx.stop_gradient(x) holds one back",
+    "optim": "gradients and parameters are trees: rlx.tree.map(lambda p, g: p - rate * g, params, grads)",
+    "optimizers": "gradients and parameters are trees: rlx.tree.map(lambda p, g: p - rate * g, params, grads)",
+    "save": "rlx.save_safetensors(path, tree)",
+    "tensor": "rlx.array",
     "tree_map": "rlx.tree.map",
     "no_tracing": "rlx.debug and f.lower(*args) show what is traced",
 }
@@ -117,3 +124,4 @@ __getattr__ = _names.getattr_of(
     "custom_derivatives debug flatten_util formats hub image lax models nn random scipy signal text tree_util".split(),
     renamed={"Page": ("Report", Report)},
 )
+_names.accept_names(globals())

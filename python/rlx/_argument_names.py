@@ -38,8 +38,8 @@ _GROUPS = (
     ),
     (
         "a=x",
-        """_arrays.asarray numpy.all numpy.any numpy.argmax numpy.argmin numpy.argpartition numpy.argsort
-        numpy.argwhere numpy.array_str numpy.average numpy.compress numpy.copy numpy.count_nonzero
+        """numpy.all numpy.any numpy.argmax numpy.argmin numpy.argpartition numpy.argsort numpy.argwhere
+        numpy.array_str numpy.asarray numpy.average numpy.compress numpy.copy numpy.count_nonzero
         numpy.cumprod numpy.cumsum numpy.diagonal numpy.diff numpy.expand_dims numpy.fill_diagonal
         numpy.flatnonzero numpy.full_like numpy.histogram numpy.histogram_bin_edges numpy.linalg.matrix_power
         numpy.max numpy.mean numpy.median numpy.min numpy.moveaxis numpy.nanargmax numpy.nanargmin
@@ -109,7 +109,7 @@ _GROUPS = (
     ),
     (
         "object=x",
-        """_arrays.array""",
+        """numpy.array""",
     ),
     (
         "operands=arrays out=dtype",

@@ -55,8 +55,10 @@ def _bitcast(x, dtype, shape):
     return rnp.reshape(x, shape)
 
 
-def _view(self, dtype=None):
+def _view(self, dtype=None, *more):
     """The same bytes as elements of another dtype. The last axis grows or shrinks with the size of an element."""
+    if more or isinstance(dtype, (int, tuple, list)):
+        raise TypeError("view takes a dtype; x.reshape(shape) gives an array another shape")
     dtype = self.dtype if dtype is None else _rlx.dtype(dtype)
     if dtype == self.dtype:
         return self
@@ -95,11 +97,19 @@ def _item_of(item):
 # Methods of arrays of other libraries, and what to use instead.
 _INSTEAD = {
     "backward": "rlx.grad(f)(x), of a function f",
+    **{f"{op}_": "arrays do not change: x = x + y" for op in "add copy div fill mul sub zero".split()},
+    "add": "x + y",
+    "bmm": "x @ y",
+    "bool": "x.astype(bool)",
     "byte": "x.astype(rlx.uint8)",
+    "chunk": "rlx.numpy.array_split(x, parts, axis)",
     "contiguous": "arrays are contiguous",
     "cpu": 'x.to("cpu")',
     "cuda": "x.to(device); rlx.devices() lists the devices",
+    "clone": "arrays do not change; rlx.numpy.copy(x) makes a copy",
     "detach": "rlx.stop_gradient(x)",
+    "dim": "x.ndim",
+    "div": "x / y",
     "double": "x.astype(rlx.float64)",
     "eval": "results are computed at once",
     "expand": "rlx.numpy.broadcast_to(x, shape)",
@@ -107,17 +117,22 @@ _INSTEAD = {
     "half": "x.astype(rlx.float16)",
     "int": "x.astype(rlx.int32)",
     "long": "x.astype(rlx.int64)",
+    "masked_fill": "rlx.numpy.where(mask, value, x)",
     "matmul": "x @ y",
+    "mm": "x @ y",
+    "mul": "x * y",
     "norm": "rlx.numpy.linalg.norm(x)",
     "numel": "x.size",
     "numpy": "numpy.asarray(x)",
     "permute": "x.transpose(axes)",
     "requires_grad": "rlx.grad(f)(x), of a function f",
     "resize": "rlx.numpy.resize(x, shape)",
+    "sub": "x - y",
     "strides": "arrays are stored row by row",
     "to_numpy": "numpy.asarray(x)",
     "tofile": "numpy.asarray(x).tofile",
     "type": "x.astype(dtype)",
+    "topk": "rlx.lax.top_k(x, k)",
     "unsqueeze": "rlx.numpy.expand_dims(x, axis)",
 }
 
@@ -155,12 +170,18 @@ def _of_numpy(self, name):
         raise AttributeError(f"rlx.dtype has no attribute {name!r}") from None
 
 
+def named(function, name):
+    """The function under a public name, which Python puts into errors about its arguments."""
+    function.__name__ = function.__qualname__ = name
+    return function
+
+
 def install():
     """Adds the methods to the classes of arrays, traced values and dtypes."""
     for cls in (_rlx.Array, _rlx.Value):
         cls.__array_namespace__ = _namespace
         cls.__contains__ = _contains
-        cls.view = _view
+        cls.view = named(_view, "view")
         for name in _INSTEAD:
             setattr(cls, name, _Advice(name))
         cls.__dir__ = _dir
@@ -168,7 +189,7 @@ def install():
         cls.flat = property(lambda self: rnp.ravel(self), doc="The elements as a vector.")
     _rlx.Value.nbytes = property(lambda self: self.size * self.dtype.itemsize, doc="Bytes of all elements.")
     array = _rlx.Array
-    array.to_device = _to_device
-    array.tobytes = _tobytes
+    array.to_device = named(_to_device, "to_device")
+    array.tobytes = named(_tobytes, "tobytes")
     array.item = _item_of(array.item)
     _rlx.dtype.__getattr__ = _of_numpy

@@ -22,6 +22,11 @@ def _made(x, dtype, copy):
         raise ValueError("array: lists are nested too deeply; check whether a list contains itself") from None
 
 
+def _check_order(order, what):
+    if order not in (None, "C", "F", "A", "K"):
+        raise ValueError(f"{what}: order {order!r}; it must be one of C, F, A and K, and has no effect")
+
+
 def array(x, dtype=None, copy=True, order="K", ndmin=0, *, device=None):
     """An array with a copy of x: a number, nested lists of numbers and arrays, or any object with the buffer protocol,
     DLPack or __array__.
@@ -30,6 +35,8 @@ def array(x, dtype=None, copy=True, order="K", ndmin=0, *, device=None):
     the bytes of x are shared if they can be. ndmin: the least number of axes; new ones come first. order has no effect:
     arrays are stored row by row.
     """
+    if order != "K":
+        _check_order(order, "array")
     out = _made(x, dtype, copy or copy is None)
     out = out._with_weak(False) if isinstance(out, _rlx.Array) and out.weak_type else out
     if out.ndim < ndmin:
@@ -41,6 +48,8 @@ def asarray(x, dtype=None, order=None, *, copy=None, device=None):
     """The same as array, but shares the bytes of x if they are dense and aligned. Nobody may write to them
     afterwards. copy=True always copies; copy=False is an error where the bytes cannot be shared.
     """
+    if order is not None:
+        _check_order(order, "asarray")
     # A trace compares its constants with those of later calls, so it does not share what somebody may write to.
     out = on_device(_made(x, dtype, bool(copy) or (copy is None and _rlx.tracing())), device, "asarray")
     return _shared(x, out, "asarray") if copy is False else out

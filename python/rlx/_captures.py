@@ -34,7 +34,9 @@ _PLAIN = (int, float, complex, bool, str, bytes, range, type(None), type(Ellipsi
 _OPEN_CODE = frozenset(
     "STORE_GLOBAL DELETE_GLOBAL IMPORT_NAME LOAD_BUILD_CLASS LOAD_NAME STORE_NAME DELETE_DEREF".split()
 )
-_OF_COMPILED = {"_wrapped", "__wrapped__", "__name__", "__qualname__", "__doc__", "__module__", "of_user", "settings"}
+_OF_COMPILED = frozenset(
+    "_wrapped __wrapped__ __name__ __qualname__ __doc__ __module__ of_user settings made_by".split()
+)
 _MOST = 256  # guards of one function: to compare more of them costs as much as a trace
 _PACKAGE = __name__.partition(".")[0]
 _ABSENT = object()

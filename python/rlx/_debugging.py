@@ -4,7 +4,8 @@ import contextlib
 
 from . import _rlx
 from ._graph import nan_check
-from ._jit import _shapes, jit, tracebacks
+from ._faults import tracebacks
+from ._jit import _shapes, jit
 
 
 @contextlib.contextmanager

@@ -2,12 +2,12 @@
 
 import functools
 import math
-import os
 import threading
 import types
 import weakref
 
 from . import _captures, _program_file, _rlx, tree
+from ._faults import looked_at
 from ._names import guess, renamed_arguments
 
 
@@ -233,30 +233,6 @@ def _is_static(leaf):
     return not isinstance(leaf, ShapeDtype) and not _rlx.is_array_leaf(leaf)
 
 
-class _Tracebacks:
-    """Tracebacks without the frames of this package, unless `full`."""
-
-    full = False
-
-    def of_users(self, trace):
-        """The entries of a traceback that are frames of other code."""
-        if self.full:
-            return trace
-        entries = []
-        while trace is not None:
-            if not trace.tb_frame.f_code.co_filename.startswith(_FOLDER):
-                entries.append(trace)
-            trace = trace.tb_next
-        out = None
-        for t in reversed(entries):
-            out = type(t)(out, t.tb_frame, t.tb_lasti, t.tb_lineno)
-        return out
-
-
-_FOLDER = os.path.dirname(__file__) + os.sep
-tracebacks = _Tracebacks()
-
-
 def _briefly(method):
     """The method; its errors have tracebacks of the frames of other code, unless the fault is one of ours."""
 
@@ -267,7 +243,7 @@ def _briefly(method):
         except _rlx.InternalError:
             raise
         except Exception as e:
-            e.__traceback__ = tracebacks.of_users(e.__traceback__)
+            looked_at(e)
             raise
 
     return call
@@ -581,7 +557,9 @@ _set_methods()
 
 
 def _pickled(self):
-    """A function of a module that rlx.jit decorates is pickled by its name, others with the function that they wrap."""
+    """A function of a module that rlx.jit or a transform decorates is pickled by its name, others with the function
+    that they wrap.
+    """
     import sys
 
     found = sys.modules.get(getattr(self, "__module__", None))
@@ -589,6 +567,8 @@ def _pickled(self):
         found = getattr(found, part, None)
     if found is self:
         return self.__qualname__
+    if hasattr(self, "made_by"):
+        return self.made_by
     return _unpickled, (self.__wrapped__, self.settings)
 
 

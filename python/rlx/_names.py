@@ -3,8 +3,10 @@
 import functools as _functools
 import importlib as _importlib
 import sys as _sys
+from types import FunctionType as _FunctionType
 
 from . import _rlx
+from ._faults import OF_PYTHON, told
 
 
 def getattr_of(module, instead, submodules=(), otherwise="", renamed=()):
@@ -52,10 +54,11 @@ def renamed_arguments(**names):
                 new = names[old]
                 if new in kwargs:
                     raise TypeError(f"{public}: both {old} and {new} are given; {new} is the new name of {old}")
-                _rlx.warn_renamed(f"{public}({old}=)", f"{new}=", 2)
+                _rlx.warn_renamed(f"{public}({old}=)", f"{new}=", 3)
                 kwargs[new] = kwargs.pop(old)
             return function(*args, **kwargs)
 
+        call.old_names = frozenset(names)
         return call
 
     return decorate
@@ -84,34 +87,65 @@ def own_names(function, kwargs, names):
         if name is None:
             advice = "did you mean axis?" if k == "dim" and "axis" in names else guess(k, names)
             has = f": {advice} It has" if advice else "; it has"
-            raise TypeError(f"{function.__name__} has no argument {k!r}{has} {', '.join(names)}")
+            mine = ", ".join(n for n in names if n != "self") or "none"
+            raise TypeError(f"{function.__name__} has no argument {k!r}{has} {mine}")
         if name in out or name != k and name in kwargs:
             raise TypeError(f"{function.__name__}: the argument {name} is given twice, once as {k}")
         out[name] = v
     return out
 
 
+# Modules of this package whose functions are no part of the public interface.
+_INNER = frozenset("rlx._nodes rlx._op rlx._names rlx._gradients rlx._closed_over rlx._faults".split())
+_accepted = {}
+
+
 def accept_names(functions):
-    """Makes the plain Python functions among those of a module take the names of NumPy and JAX for their arguments."""
-    from ._argument_names import ALIASES
-    from ._hints import HINTS
-
+    """Makes the plain Python functions among those of a module take the names that NumPy and JAX give to arguments,
+    guess wrong names, and raise errors that name the argument.
+    """
+    home, public = functions["__name__"], functions.get("__all__")
     for name, function in list(functions.items()):
-        if hasattr(function, "__code__") and not hasattr(function, "argument_names"):
-            if _key(function) in ALIASES or _key(function) in HINTS:
-                functions[name] = _accepting(function)
+        if name.startswith("_") or public is not None and name not in public:
+            continue
+        if not f"{getattr(function, '__module__', '')}.".startswith("rlx."):
+            continue
+        made = vars(function).get("__init__") if type(function) is type else None
+        if type(made) is _FunctionType and not hasattr(made, "argument_names"):
+            function.__init__ = _accepting(made, name)
+        if type(function) is not _FunctionType or function.__module__ in _INNER:
+            continue
+        if not hasattr(function, "argument_names"):
+            if function not in _accepted:
+                _accepted[function] = _accepting(function, function.__name__)
+            functions[name] = function = _accepted[function]
+        found = vars(_sys.modules[function.__module__]).get(function.__qualname__)
+        if found is not function and function.__module__ != home:
+            function.__module__, function.__qualname__ = home, name  # pickles find it there
 
 
-def _accepting(function):
-    code = function.__code__
+def _accepting(function, name):
+    inner, old = function, frozenset()
+    while hasattr(inner, "__wrapped__"):
+        old |= getattr(inner, "old_names", old)
+        inner = inner.__wrapped__
+    code = inner.__code__
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    known = frozenset(names)
+    known, takes_any = frozenset(names) | old, bool(code.co_flags & 8)
 
     @_functools.wraps(function)
     def call(*args, **kwargs):
-        if kwargs and not kwargs.keys() <= known:
-            kwargs = own_names(call, kwargs, names)
-        return function(*args, **kwargs)
+        for k in kwargs:
+            if k not in known and not takes_any:
+                kwargs = own_names(call, kwargs, names)
+                break
+        try:
+            return function(*args, **kwargs)
+        except OF_PYTHON as e:
+            new = told(e, call, args, kwargs)
+            if new is e:
+                raise
+            raise new from None
 
-    call.argument_names = names
+    call.argument_names, call.__name__ = names, name
     return call

@@ -5,6 +5,7 @@ it adds nodes.
 import functools
 
 from . import _rlx
+from ._faults import OF_PYTHON, told
 from ._jit import cached_jit, jit
 from ._names import own_names
 from ._nodes import extent_value, stacked
@@ -127,43 +128,49 @@ def op(*arrays):
         @functools.wraps(fun)
         def call(*args, **kwargs):
             nonlocal compiled
-            if "device" in kwargs and "device" in names:
-                device = kwargs.pop("device")
-                return on_device(call(*args, **kwargs), device, call.__name__)
-            for i, a in enumerate(args):
-                if isinstance(a, (list, tuple)) and (single_places[i] if i < len(single_places) else variadic):
-                    args = (*args[:i], _as_array(a), *args[i + 1 :])
-            for k in kwargs:
-                if k in single:
-                    kwargs[k] = _as_array(kwargs[k])
-                elif k not in names and not takes_any:
-                    return call(*args, **own_names(call, kwargs, names))
-            if len(args) > 1 or kwargs:
-                args = [_frozen(a, fun, names[i]) if i in static_places else a for i, a in enumerate(args)]
-                kwargs = {k: _frozen(v, fun, k) if k in statics else v for k, v in kwargs.items()}
-            if _rlx.tracing():
+            try:
+                if "device" in kwargs and "device" in names:
+                    device = kwargs.pop("device")
+                    return on_device(call(*args, **kwargs), device, call.__name__)
                 for i, a in enumerate(args):
-                    if type(a) is _rlx.Dim and i not in static_places:
-                        args = [*args[:i], extent_value(a), *args[i + 1 :]]
-                for k, a in kwargs.items():
-                    if type(a) is _rlx.Dim and k not in statics:
-                        kwargs[k] = extent_value(a)
-                return fun(*args, **kwargs)
-            stated = dtype_place is not None and dtype_place < len(args)
-            dtype = args[dtype_place] if stated else kwargs.get("dtype")
-            large = [i for i, a in enumerate(args) if type(a) is int and not 0 <= a < 128 and i not in apart]
-            if large:
-                elements = [a for i, a in enumerate(args) if i not in apart]
-                _check_numbers([args[i] for i in large], elements, None if dtype is None else _rlx.dtype(dtype))
-            if dtype is not None and _rlx.dtype(dtype).name in ("float64", "complex128"):
-                # A Python number keeps all its digits if the result is float64 or complex128.
-                wide = lambda a: _rlx.array_from(a, dtype) if type(a) in (float, complex) else a  # noqa: E731
-                args = [a if i in static_places else wide(a) for i, a in enumerate(args)]
-                kwargs = {k: v if k in statics else wide(v) for k, v in kwargs.items()}
-            if compiled is None:
-                fun.__name__ = call.__name__  # which `named` may have changed
-                compiled = jit(fun, static_argnames=tuple(statics), cache_size=1024)
-            return compiled(*args, **kwargs)
+                    if isinstance(a, (list, tuple)) and (single_places[i] if i < len(single_places) else variadic):
+                        args = (*args[:i], _as_array(a), *args[i + 1 :])
+                for k in kwargs:
+                    if k in single:
+                        kwargs[k] = _as_array(kwargs[k])
+                    elif k not in names and not takes_any:
+                        return call(*args, **own_names(call, kwargs, names))
+                if len(args) > 1 or kwargs:
+                    args = [_frozen(a, fun, names[i]) if i in static_places else a for i, a in enumerate(args)]
+                    kwargs = {k: _frozen(v, fun, k) if k in statics else v for k, v in kwargs.items()}
+                if _rlx.tracing():
+                    for i, a in enumerate(args):
+                        if type(a) is _rlx.Dim and i not in static_places:
+                            args = [*args[:i], extent_value(a), *args[i + 1 :]]
+                    for k, a in kwargs.items():
+                        if type(a) is _rlx.Dim and k not in statics:
+                            kwargs[k] = extent_value(a)
+                    return fun(*args, **kwargs)
+                stated = dtype_place is not None and dtype_place < len(args)
+                dtype = args[dtype_place] if stated else kwargs.get("dtype")
+                large = [i for i, a in enumerate(args) if type(a) is int and not 0 <= a < 128 and i not in apart]
+                if large:
+                    elements = [a for i, a in enumerate(args) if i not in apart]
+                    _check_numbers([args[i] for i in large], elements, None if dtype is None else _rlx.dtype(dtype))
+                if dtype is not None and _rlx.dtype(dtype).name in ("float64", "complex128"):
+                    # A Python number keeps all its digits if the result is float64 or complex128.
+                    wide = lambda a: _rlx.array_from(a, dtype) if type(a) in (float, complex) else a  # noqa: E731
+                    args = [a if i in static_places else wide(a) for i, a in enumerate(args)]
+                    kwargs = {k: v if k in statics else wide(v) for k, v in kwargs.items()}
+                if compiled is None:
+                    fun.__name__ = call.__name__  # which `named` may have changed
+                    compiled = jit(fun, static_argnames=tuple(statics), cache_size=1024)
+                return compiled(*args, **kwargs)
+            except OF_PYTHON as e:
+                new = told(e, call, args, kwargs)
+                if new is e:
+                    raise
+                raise new from None
 
         call.argument_names = names
         return call
@@ -191,22 +198,28 @@ def creator(fun):
 
     @functools.wraps(fun)
     def call(*args, **kwargs):
-        if "device" in kwargs:
-            device = kwargs.pop("device")
-            return on_device(call(*args, **kwargs), device, fun.__name__)
-        for k in kwargs:
-            if k not in names:
-                return call(*args, **own_names(call, kwargs, names))
-        if _rlx.tracing():
-            for name, a in (*zip(names, args), *kwargs.items()):
-                if name != "k" and _has_value(a):  # no shape depends on k
-                    _frozen(a, fun, name)
-            known = lambda a: a if _has_value(a) else _frozen(a)  # noqa: E731  arrays of one number among them
-            return fun(*map(known, args), **{k: known(a) for k, a in kwargs.items()})
-        args = tuple(_frozen(a) for a in args)
-        kwargs = {k: _frozen(v) for k, v in sorted(kwargs.items())}
-        key = (fun, _typed(args), tuple((k, _typed(v)) for k, v in kwargs.items()))
-        return cached_jit(key, lambda: functools.wraps(fun)(lambda: fun(*args, **kwargs)))()
+        try:
+            if "device" in kwargs:
+                device = kwargs.pop("device")
+                return on_device(call(*args, **kwargs), device, fun.__name__)
+            for k in kwargs:
+                if k not in names:
+                    return call(*args, **own_names(call, kwargs, names))
+            if _rlx.tracing():
+                for name, a in (*zip(names, args), *kwargs.items()):
+                    if name != "k" and _has_value(a):  # no shape depends on k
+                        _frozen(a, fun, name)
+                known = lambda a: a if _has_value(a) else _frozen(a)  # noqa: E731  arrays of one number among them
+                return fun(*map(known, args), **{k: known(a) for k, a in kwargs.items()})
+            args = tuple(_frozen(a) for a in args)
+            kwargs = {k: _frozen(v) for k, v in sorted(kwargs.items())}
+            key = (fun, _typed(args), tuple((k, _typed(v)) for k, v in kwargs.items()))
+            return cached_jit(key, lambda: functools.wraps(fun)(lambda: fun(*args, **kwargs)))()
+        except OF_PYTHON as e:
+            new = told(e, call, args, kwargs)
+            if new is e:
+                raise
+            raise new from None
 
     call.argument_names = names
     return call

@@ -4,6 +4,7 @@ import functools
 
 from . import _array_methods, _indexing, _rlx
 from . import numpy as rnp
+from ._names import guess
 from ._nodes import extent_value
 from ._op import refuse_traced
 
@@ -83,7 +84,9 @@ def _refuse_number(kind):
 
 def _iterate(self):
     if self.ndim == 0:
-        raise TypeError("iteration over a scalar array")
+        wrong = TypeError("iteration over a scalar array")
+        wrong._rlx_of_python = True  # a function whose argument this is shall be named
+        raise wrong
     n = self.shape[0]
     if not isinstance(n, int):
         raise TypeError(f"iteration over an axis of symbolic extent {n}: rlx.scan iterates over its rows")
@@ -121,6 +124,15 @@ class _At:
     def __getitem__(self, index):
         return _AtIndex(self.x, index)
 
+    def __call__(self, *index):
+        raise TypeError("x.at takes an index in brackets: x.at[index].set(values)")
+
+    def __setitem__(self, index, values):
+        raise TypeError("arrays do not change: y = x.at[index].set(values)")
+
+    def __getattr__(self, name):
+        raise AttributeError(f"x.at takes an index in brackets before {name!r}: x.at[index].set(values)")
+
 
 class _AtIndex:
     """x.at[index]. `mode` says what index arrays do out of range, as in JAX. "drop" and "fill" ignore such elements
@@ -133,6 +145,10 @@ class _AtIndex:
 
     def __init__(self, x, index):
         self.x, self.index = x, index
+
+    def __getattr__(self, name):
+        has = [n for n in dir(type(self)) if not n.startswith("_") and n not in self.__slots__]
+        raise AttributeError(f"x.at[index] has no {name!r}: " + (guess(name, has) or f"it has {', '.join(has)}"))
 
     def set(self, values, *, mode=None, **hints):
         """x with x[index] = values."""
@@ -280,6 +296,14 @@ def _transpose(self, *axes):
     return rnp.transpose(self, axes[0] if len(axes) == 1 else axes)
 
 
+def _compress(self, condition, axis=None, **kwargs):
+    """The parts along an axis where condition is true, as rlx.numpy.compress."""
+    return rnp.compress(condition, self, axis, **kwargs)
+
+
+_array_methods.named(_compress, "compress")
+
+
 def _common(cls):
     for name, f in _BINARY.items():
         setattr(cls, f"__{name}__", _binary(f))
@@ -305,9 +329,9 @@ def _common(cls):
         f = getattr(rnp, name)
         setattr(cls, name, _method(f) if name in _WITH_OUT else f)
     cls.flatten = rnp.ravel
-    cls.compress = lambda self, condition, axis=None, **kwargs: rnp.compress(condition, self, axis, **kwargs)
-    cls.reshape = _reshape
-    cls.transpose = _transpose
+    cls.compress = _compress
+    cls.reshape = _array_methods.named(_reshape, "reshape")
+    cls.transpose = _array_methods.named(_transpose, "transpose")
     cls.fill, cls.put, cls.partition = map(_refuse_update, ("fill", "put", "partition"))
 
 
@@ -396,7 +420,7 @@ def install():
         _extent_operator(name, _BINARY[name])
     for name, f in _COMPARE.items():
         _extent_comparison(name, f)
-    _rlx.dtype.__call__ = _of_dtype
+    _rlx.dtype.__call__ = _array_methods.named(_of_dtype, "dtype")
     value, array = _rlx.Value, _rlx.Array
     value.__bool__ = _refuse_choice
     value.__hash__ = _refuse_hash

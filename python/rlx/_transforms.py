@@ -18,14 +18,18 @@ def _is_inexact(leaf):
     return leaf.dtype.kind in "fc"
 
 
-def _transform(fun, inner, kind):
-    """The function inner(*args). Outside of a trace it runs compiled."""
+def _transform(fun, inner, kind, made_by):
+    """The function inner(*args). Outside of a trace it runs compiled. made_by: (transform, its arguments), which pickles
+    hold.
+    """
     for attribute in ("__module__", "__qualname__", "__doc__"):
         if hasattr(fun, attribute):
             setattr(inner, attribute, getattr(fun, attribute))
     inner.__wrapped__ = fun
     inner.__name__ = f"{kind}({_name(fun)})"
-    return live(inner)
+    out = live(inner)
+    out.made_by = made_by
+    return out
 
 
 def _fixed(argnums):
@@ -84,9 +88,10 @@ def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=F
     if not callable(fun):
         raise TypeError(f"value_and_grad takes a function, got an object of type {type(fun).__name__}")
     argnums = _fixed(argnums)
+    options = (argnums, has_aux, holomorphic, allow_int)
+    made_by = value_and_grad, (fun, *options)
     if holomorphic or allow_int:
-        options = (argnums, has_aux, holomorphic, allow_int)
-        return _transform(fun, gradient_of(fun, _name(fun), *options, _argnums, _Opened), "value_and_grad")
+        return _transform(fun, gradient_of(fun, _name(fun), *options, _argnums, _Opened), "value_and_grad", made_by)
 
     def inner(*args, **kwargs):
         nums = _argnums(argnums, args, "grad", fun)
@@ -121,7 +126,7 @@ def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=F
         value = (loss, aux_treedef.unflatten(aux)) if has_aux else loss
         return value, grads
 
-    return _transform(fun, inner, "value_and_grad")
+    return _transform(fun, inner, "value_and_grad", made_by)
 
 
 def grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
@@ -138,7 +143,7 @@ def grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
         value, grads = both(*args, **kwargs)
         return (grads, value[1]) if has_aux else grads
 
-    return _transform(fun, inner, "grad")
+    return _transform(fun, inner, "grad", (grad, (fun, argnums, has_aux, holomorphic, allow_int)))
 
 
 class _Opened:
@@ -238,9 +243,7 @@ def _jvp_inner(fun, primals, tangents, name=None):
             continue
         t = _as_dtype(t, v.dtype)
         if t.shape != v.shape:
-            raise ValueError(
-                f"jvp of {name}: a tangent of shape {t.shape} must have the shape {v.shape} of its primal"
-            )
+            raise ValueError(f"jvp of {name}: a tangent of shape {t.shape} must have the shape {v.shape} of its primal")
         wrt.append(i)
         ts.append(t)
     out_treedef = None
@@ -375,7 +378,8 @@ def _jacobian(fun, argnums, forward, has_aux, holomorphic):
             return jac
         return jac, fun(*args, **kwargs)[1]
 
-    return _transform(fun, inner, kind)
+    maker = jacfwd if forward else jacrev
+    return _transform(fun, inner, kind, (maker, (fun, argnums, has_aux, holomorphic)))
 
 
 def jacfwd(fun, argnums=0, has_aux=False, holomorphic=False):
@@ -479,7 +483,7 @@ def vmap(fun, in_axes=0, out_axes=0, axis_size=None, axis_name=None):
             outs = _rlx.fn_vmap(values, flat, places_in, batch, places)
         return out_treedef.unflatten(outs)
 
-    return _transform(fun, inner, "vmap")
+    return _transform(fun, inner, "vmap", (vmap, (fun, in_axes, out_axes, axis_size, axis_name)))
 
 
 def stop_gradient(x):

@@ -6,6 +6,7 @@ from ._implicit import closure_convert, custom_gradient, ruled
 from ._nodes import filled
 from ._primals import CustomVJPPrimal
 from ._transforms import _as_dtype, _is_inexact
+from ._names import accept_names as _accept_names
 
 __all__ = """CustomVJPPrimal SymbolicZero closure_convert custom_gradient custom_jvp custom_vjp
 custom_vjp_primal_tree_values linear_call zero_from_primal""".split()
@@ -71,3 +72,6 @@ def linear_call(fun, fun_transpose, residual_args, linear_args):
     rules = {"jvp": push, "forward": forward, "backward": backward}
     outs = again(values)
     return found["out"].unflatten(outs)
+
+
+_accept_names(globals())

@@ -11,6 +11,8 @@ def callback(fun, *args, **kwargs):
     """Calls fun with the arrays at run time, as NumPy arrays, and drops its result. Under rlx.vmap it is called for
     each row.
     """
+    if not callable(fun):
+        raise TypeError(f"debug.callback: fun must be a function, got {fun!r} ({type(fun).__name__})")
     leaves, treedef = _tree.flatten((args, kwargs))
     places = [i for i, x in enumerate(leaves) if isinstance(x, (_rlx.Value, _rlx.Array)) or _rlx.is_array_leaf(x)]
 
@@ -33,6 +35,8 @@ def print(fmt, *args, **kwargs):
     """Prints fmt.format(*args, **kwargs) at run time: rlx.debug.print("loss {x}", x=loss). Under rlx.vmap it prints for
     each row.
     """
+    if not isinstance(fmt, str):
+        raise TypeError(f'debug.print: fmt must be a text such as "x = {{}}", got {type(fmt).__name__}')
     for name in ("ordered", "partitioned"):  # options of JAX; prints are always in order
         kwargs.pop(name, None)
 

@@ -4,6 +4,7 @@ import math as _math
 
 from . import numpy as _rnp
 from . import tree as _tree
+from ._names import accept_names as _accept_names
 
 
 def ravel_pytree(pytree):
@@ -27,3 +28,6 @@ def ravel_pytree(pytree):
     if not leaves:
         return _rnp.zeros((0,)), unravel
     return _rnp.concatenate([_rnp.ravel(x) for x in leaves]), unravel
+
+
+_accept_names(globals())

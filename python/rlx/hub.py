@@ -15,6 +15,7 @@ import urllib.parse
 import urllib.request
 
 from . import _rlx
+from ._names import accept_names as _accept_names
 
 __all__ = ["cached", "find", "pull"]
 
@@ -80,3 +81,6 @@ def find(path, *, note=None, progress=None):
     if not isinstance(path, str) or not path.isprintable() or os.path.exists(path):
         return path
     return _rlx.find_model(path, _get, note or _say, progress)
+
+
+_accept_names(globals())

@@ -10,7 +10,7 @@ docs/generation.md describes the samplers, docs/language_models.md the model fam
 import warnings
 
 from . import _rlx, hub
-from ._names import renamed_arguments
+from ._names import accept_names as _accept_names, renamed_arguments
 from ._rlx import Answer, Flow, Grammar, LanguageModel, Reranker, Sampler, SentenceEncoder, TextIndex
 
 __all__ = [
@@ -40,7 +40,13 @@ async def _chunks(self):
         self.close()
 
 
+def _whole_text(self):
+    """The text of the whole answer, which runs to its end: print(model.chat("..."))."""
+    return self.finish().text
+
+
 Answer.__aiter__ = _chunks
+Answer.__str__ = _whole_text
 
 
 def _found_adapters(given):
@@ -129,7 +135,7 @@ def load(
         ),
     )
     for problem in model.problems + model.packed_weight_problems:
-        warnings.warn(problem, RuntimeWarning, stacklevel=3)
+        warnings.warn(problem, RuntimeWarning, stacklevel=4)
     return model
 
 
@@ -197,3 +203,6 @@ class Conversation:
             answer.close()
             self.messages = [*asked, {"role": "assistant", "content": answer.text}]
             self._said = answer
+
+
+_accept_names(globals())

@@ -15,7 +15,7 @@ from ._control import scan as _scan
 from ._nodes import axes_of as _axes_of
 from ._nodes import cast as _cast
 from ._nodes import dims_of as _dims
-from ._names import getattr_of as _getattr_of
+from ._names import accept_names as _accept_names, getattr_of as _getattr_of
 from ._nodes import inexact as _inexact
 from ._nodes import node as _node
 from ._op import _has_value
@@ -32,12 +32,24 @@ def _op(*arrays):
         function = _plain_op(*arrays)(fun)
         if arrays[0] != "key":
             return function
+        code = fun.__code__
+        placed = code.co_varnames[: code.co_argcount]
+        # What is drawn from may be complex, parameters are real.
+        real = frozenset(arrays[1:]) - ({"x", "a"} if fun.__name__ in ("choice", "permutation") else set())
+        places = [(i, n) for i, n in enumerate(placed) if n in real]
 
         @_functools.wraps(function)
         def call(*args, **kwargs):
+            for i, name in places:
+                given = args[i] if i < len(args) else kwargs.get(name)
+                kind = getattr(getattr(given, "dtype", None), "kind", "c" if type(given) is complex else "")
+                if kind == "c":
+                    raise TypeError(f"{fun.__name__}: {name} must be real, got a complex number; use its .real")
             try:
                 return function(*args, **kwargs)
-            except (_rlx.Error, TypeError):
+            except (_rlx.Error, TypeError) as e:
+                if "has no argument" in str(e):
+                    raise
                 wrong = _no_key(args[0] if args else kwargs.get("key"))
                 if not wrong:
                     raise
@@ -128,6 +140,8 @@ def key(seed, *, impl=None):
         if not -(2**63) <= seed < 2**64:
             raise OverflowError(f"key: the seed {seed} has more than 64 bits; use fold_in to mix in further numbers")
         return _key_of(seed % 2**64 if not -(2**31) <= seed < 0 else seed % 2**32)
+    if not hasattr(seed, "dtype") and not hasattr(seed, "__array__"):
+        raise TypeError(f"key: the seed must be an integer, got {seed!r} ({type(seed).__name__})")
     return _key_of_array(seed)
 
 
@@ -655,3 +669,5 @@ _INSTEAD = {
     "shuffle": "permutation(key, x)",
 }
 __getattr__ = _getattr_of("rlx.random", _INSTEAD)
+
+_accept_names(globals())

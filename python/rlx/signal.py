@@ -7,6 +7,7 @@ rlx.scipy.signal has the functions of SciPy, rlx.numpy.fft the Fourier transform
 from . import _rlx
 from ._arrays import asarray
 from ._op import op
+from ._names import accept_names as _accept_names
 
 __all__ = [
     "blackman_window",
@@ -185,3 +186,6 @@ def welch_peaks(x, count, fs=1.0, window=None, nperseg=256, noverlap=None, nfft=
     """
     options = _welch_options(fs, nperseg, noverlap, nfft, detrend, "density", "mean")
     return _rlx.welch_peaks([_rlx.value(x), window], count, options)
+
+
+_accept_names(globals())

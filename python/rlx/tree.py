@@ -8,7 +8,7 @@ import functools
 from collections import namedtuple
 
 from . import _rlx
-from ._names import renamed_arguments as _renamed_arguments
+from ._names import accept_names as _accept_names, renamed_arguments as _renamed_arguments
 
 TreeDef = _rlx.TreeDef
 
@@ -204,3 +204,6 @@ def _spread(prefix, marks, out, what):
     raise TypeError(
         f"{what}: {prefix!r} does not follow the structure of the values; give an int, None, or a tree like theirs"
     )
+
+
+_accept_names(globals())

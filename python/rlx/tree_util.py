@@ -23,6 +23,7 @@ from .tree import reduce as tree_reduce
 from .tree import structure as tree_structure
 from .tree import transpose as tree_transpose
 from .tree import unflatten as tree_unflatten
+from ._names import accept_names as _accept_names
 
 __all__ = """DictKey FlattenedIndexKey GetAttrKey Partial PyTreeDef SequenceKey all_leaves keystr register_dataclass
 register_pytree_node register_pytree_node_class register_pytree_with_keys register_pytree_with_keys_class
@@ -128,3 +129,5 @@ tree.register(
     lambda p: ((p.args, p.keywords), p.func),
     lambda func, children: Partial(func, *children[0], **children[1]),
 )
+
+_accept_names(globals())

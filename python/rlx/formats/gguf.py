@@ -4,6 +4,7 @@ import warnings
 
 from .. import _rlx
 from .._rlx import GgufFile, GgufTensor
+from .._names import accept_names as _accept_names
 
 __all__ = ["GgufFile", "GgufTensor", "open", "save"]
 
@@ -25,4 +26,7 @@ def save(path, tensors, metadata=None):
     an error if weights would become infinite, if all of them would be lost, or if an integer type cannot hold a value.
     """
     for problem in _rlx.gguf_save(path, tensors, {} if metadata is None else metadata):
-        warnings.warn(problem, RuntimeWarning, stacklevel=2)
+        warnings.warn(problem, RuntimeWarning, stacklevel=3)
+
+
+_accept_names(globals())

@@ -9,6 +9,7 @@ from ..numpy._base import int_static
 from ._kinds import KINDS as _KINDS
 from ._kinds import name_of as _name_of
 from ._scale import scale_and_translate
+from .._names import accept_names as _accept_names
 
 __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
 
@@ -55,3 +56,6 @@ class ResizeMethod(_enum.Enum):
         if kind is None:
             raise ValueError(f"ResizeMethod: {name!r}; it must be one of {', '.join(_KINDS)}")
         return ResizeMethod[kind.upper().replace("-", "_")]
+
+
+_accept_names(globals())

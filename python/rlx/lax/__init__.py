@@ -208,7 +208,7 @@ from ._aliases import (  # noqa: F401
 )
 from .._implicit import custom_linear_solve, custom_root  # noqa: F401
 from . import linalg  # noqa: E402, F401
-from .._names import getattr_of as _getattr_of  # noqa: E402
+from .._names import accept_names as _accept_names, getattr_of as _getattr_of  # noqa: E402
 
 _INSTEAD = {
     "rng_bit_generator": "rlx.random.bits(key, shape)",
@@ -218,3 +218,5 @@ _INSTEAD = {
     "create_token": "rlx.io_callback and rlx.debug.callback keep their order without tokens",
 }
 __getattr__ = _getattr_of("rlx.lax", _INSTEAD)
+
+_accept_names(globals())

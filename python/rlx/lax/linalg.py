@@ -19,6 +19,7 @@ from ._factors import (
     tridiagonal_solve,
 )
 from ._shapes import iota
+from .._names import accept_names as _accept_names
 
 __all__ = [
     "cholesky",
@@ -150,3 +151,6 @@ def svd(x, *, full_matrices=True, compute_uv=True, subset_by_index=None, algorit
 def householder_product(a, taus):
     """The first columns of the product of the Householder reflections in a (below its diagonal) and taus."""
     return _rlx.linalg("householder_product", [inexact(a), inexact(taus)])[0]
+
+
+_accept_names(globals())

@@ -3,7 +3,7 @@ layers and losses as in PyTorch; initializers.
 """
 
 from . import initializers  # noqa: F401
-from .._names import getattr_of as _getattr_of
+from .._names import accept_names as _accept_names, getattr_of as _getattr_of
 from ._activations import (  # noqa: F401
     celu,
     elu,
@@ -161,3 +161,5 @@ _INSTEAD |= {
 }
 
 __getattr__ = _getattr_of("rlx.nn", _INSTEAD)
+
+_accept_names(globals())

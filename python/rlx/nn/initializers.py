@@ -7,7 +7,7 @@ of all other axes.
 import math as _math
 
 from .. import numpy as _rnp
-from .._names import getattr_of as _getattr_of
+from .._names import accept_names as _accept_names, getattr_of as _getattr_of
 from .. import lax as _lax
 from .. import random as _random
 from .._nodes import axes_of as _axes_of
@@ -171,3 +171,5 @@ def delta_orthogonal(scale=1.0, column_axis=-1, dtype="float32"):
 
 
 __getattr__ = _getattr_of("rlx.nn.initializers", {})
+
+_accept_names(globals())

@@ -419,6 +419,7 @@ _names.accept_names(globals())
 _INSTEAD = {
     "asfortranarray": "arrays are stored row by row; rlx.numpy.asarray(x)",
     "cast": "x.astype(dtype)",
+    "cat": "rlx.numpy.concatenate",
     "copyto": "rlx.numpy.where(mask, source, x), or x.at[index].set(source)",
     "loadtxt": "rlx.numpy.array(numpy.loadtxt(file))",
     "masked_array": "rlx.numpy.where, and where= of reductions",

@@ -197,7 +197,9 @@ def vander(x, N=None, increasing=False):
     x = value(x)
     if x.ndim != 1:
         raise ValueError(f"vander: an array with {x.ndim} axes; it must have one")
-    n = x.shape[0] if N is None else N
+    n = x.shape[0] if N is None else int_static(N, "vander: N")
+    if not 0 <= n <= 2**16:
+        raise ValueError(f"vander: N = {n}; it must be 0 to {2**16}")
     x = cast(x, "int32") if x.dtype.kind == "b" else x
     columns = [filled(x.shape, 1, x.dtype)]
     for _ in range(n - 1):
@@ -257,19 +259,24 @@ def kaiser(M, beta):
 # -- index arrays --
 
 
-def _pairs(n, m, keep):
-    places = [(i, j) for i in range(n) for j in range(m) if keep(i, j)]
-    return tuple(array([p[axis] for p in places], "int32") for axis in (0, 1))
+def _pairs(n, m, keep, what):
+    import numpy as np
+
+    n, m = (_b.max(int_static(x, f"{what}: {name}"), 0) for x, name in ((n, "n"), (m, "m")))
+    if n * m >= 2**31:
+        raise ValueError(f"{what}: an array [{n}, {m}] has more elements than int32 counts")
+    places = np.nonzero(np.broadcast_to(keep(*np.ogrid[:n, :m]), (n, m)))
+    return tuple(array(p, "int32") for p in places)
 
 
 def tril_indices(n, k=0, m=None):
     """(rows, columns) of the elements at and below the k-th diagonal of an [n, m] array."""
-    return _pairs(n, n if m is None else m, lambda i, j: j - i <= k)
+    return _pairs(n, n if m is None else m, lambda i, j: j - i <= k, "tril_indices")
 
 
 def triu_indices(n, k=0, m=None):
     """(rows, columns) of the elements at and above the k-th diagonal of an [n, m] array."""
-    return _pairs(n, n if m is None else m, lambda i, j: j - i >= k)
+    return _pairs(n, n if m is None else m, lambda i, j: j - i >= k, "triu_indices")
 
 
 def _matrix_shape(x, what):
@@ -297,7 +304,10 @@ def mask_indices(n, mask_func, k=0):
 
 def diag_indices(n, ndim=2):
     """The indices of the main diagonal of an array with ndim axes of extent n."""
-    return (arange(n),) * ndim
+    ndim = int_static(ndim, "diag_indices: ndim")
+    if not 0 <= ndim <= 2**10:
+        raise ValueError(f"diag_indices: ndim = {ndim}; it must be 0 to {2**10}")
+    return (arange(int_static(n, "diag_indices: n")),) * ndim
 
 
 def diag_indices_from(arr):

@@ -76,7 +76,8 @@ def mean(x, axis=None, dtype=None, *, keepdims=False, where=None):
         return reduced(x, "mean", axis, keepdims, "mean")
     count = _count(x, axis, keepdims, where)
     count = count if isinstance(count, float) else cast(count, x.dtype)
-    return node("div", sum(_masked(x, where, 0), axis, keepdims=keepdims), count)
+    out = node("div", sum(_masked(x, where, 0), axis, keepdims=keepdims), count)
+    return out if dtype is None else cast(out, dtype)
 
 
 def _extreme(x, fn, axis, keepdims, initial, where):
@@ -169,6 +170,8 @@ def _squared_distances(x, axis, where, centre):
 def var(x, axis=None, dtype=None, *, ddof=0, keepdims=False, where=None, mean=None, correction=None):
     """The variance over axes: the sum of squared distances from the mean, divided by the count minus `ddof`."""
     out = None
+    if dtype is not None and _rlx.dtype(dtype).kind not in "fc":
+        raise ValueError(f"var: dtype must be floating or complex, got {_rlx.dtype(dtype).name}; cast the result")
     if dtype is not None and value(x).dtype.kind == "c" and _rlx.dtype(dtype).kind != "c":
         raise ValueError(f"var: the dtype {_rlx.dtype(dtype).name} for complex numbers; it must be complex")
     if dtype is not None and _rlx.dtype(dtype).kind == "c":
@@ -246,7 +249,10 @@ def argmin(x, axis=None, *, keepdims=False):
 def _cumulative(name, fn, text):
     @op("x")
     def function(x, axis=None, dtype=None):
-        x = summed(x, dtype) if fn in ("sum", "prod") else value(x)
+        if fn in ("sum", "prod"):
+            x = summed(x, dtype)
+        else:
+            x = value(x) if dtype is None else cast(x, dtype)
         if axis is None:
             x, axis = _rlx.reshape([x], (-1,)), 0
         if fn in ("sum", "prod") and x.dtype.kind == "b":

@@ -5,7 +5,7 @@ neither direction.
 """
 
 from .. import _rlx
-from .._names import getattr_of as _getattr_of
+from .._names import accept_names as _accept_names, getattr_of as _getattr_of
 from .._arrays import asarray
 from ._base import axis_of, cast, op, value
 
@@ -32,7 +32,7 @@ __all__ = [
 
 
 def _along(which, a, n, axis, norm):
-    return _rlx.fft([value(a)], which, None if n is None else (n,), [axis], norm or "backward")
+    return _rlx.fft([value(a)], which, None if n is None else (n,), [axis], "backward" if norm is None else norm)
 
 
 def _over(which, a, s, axes, norm):
@@ -40,6 +40,8 @@ def _over(which, a, s, axes, norm):
     rank = len(a.shape)
     if axes is None:
         axes = tuple(range(rank)) if s is None else tuple(range(rank - len(s), rank))
+    if isinstance(axes, str):
+        raise TypeError(f"{which}n: axes must be integers, got {axes!r}")
     axes = [axis_of(i, rank, f"{which}n") for i in axes]
     if s is not None:
         if len(s) != len(axes):
@@ -55,7 +57,7 @@ def _over(which, a, s, axes, norm):
             raise ValueError(f"{which}n needs at least one axis")
         dtype = a.dtype.name if a.dtype.kind == "c" else "complex128" if a.dtype.name == "float64" else "complex64"
         return cast(a, dtype)
-    return _rlx.fft([a], which, s, axes, norm or "backward")
+    return _rlx.fft([a], which, s, axes, "backward" if norm is None else norm)
 
 
 @op("a")
@@ -175,3 +177,5 @@ def ifftshift(x, axes=None):
 
 
 __getattr__ = _getattr_of("rlx.numpy.fft", {})
+
+_accept_names(globals())

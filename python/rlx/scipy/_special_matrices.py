@@ -21,6 +21,8 @@ def _order(n, what, least=0):
     n = int_static(n, f"{what}: n")
     if n < least:
         raise ValueError(f"{what}: n = {n}; it must be a {'positive' if least else 'non-negative'} integer")
+    if n > 2**16:
+        raise ValueError(f"{what}: n = {n}; a matrix of more than {2**16} rows is not made here")
     return n
 
 
@@ -175,10 +177,12 @@ def convolution_matrix(a, n, mode="full"):
 
 def hadamard(n, dtype="int32"):
     """Sylvester's matrix of 1 and -1 with orthogonal rows; n is a positive power of 2."""
-    n = int_static(n, "hadamard: n")
-    if n < 1 or n & (n - 1):
+    n = _order(n, "hadamard", 1)
+    if n & (n - 1):
         raise ValueError(f"hadamard: n = {n}; it must be a positive power of 2")
-    signs = [[-1 if (i & j).bit_count() % 2 else 1 for j in range(n)] for i in range(n)]
+    signs = [[1]]
+    while len(signs) < n:
+        signs = [[*row, *row] for row in signs] + [[*row, *(-x for x in row)] for row in signs]
     return _fixed(signs, "int32" if dtype is int else dtype)
 
 

@@ -10,6 +10,7 @@ from .._nodes import inexact as _inexact
 from .._nodes import node as _node
 from .._op import op as _op
 from ..numpy._base import int_static as _int_static
+from .._names import accept_names as _accept_names
 
 __all__ = ["dct", "dctn", "idct", "idctn"]
 
@@ -123,3 +124,6 @@ def dctn(x, type=2, s=None, axes=None, norm=None):
 def idctn(x, type=2, s=None, axes=None, norm=None):
     """The inverse of dctn."""
     return _over(x, type, s, axes, norm, True, "idctn")
+
+
+_accept_names(globals())

@@ -3,6 +3,7 @@
 import itertools as _itertools
 
 from .. import numpy as rnp
+from .._names import accept_names as _accept_names
 
 __all__ = ["RegularGridInterpolator"]
 
@@ -75,3 +76,6 @@ def _interpolated(grid, values, xi, method, fill_value):
             out = part if out is None else out + part
     out = rnp.where(spread(out_of_nan), float("nan"), out)
     return out if fill_value is None else rnp.where(spread(outside), fill_value, out)
+
+
+_accept_names(globals())

@@ -1,7 +1,7 @@
 """The functions of jax.scipy.linalg, over the factorizations of rlx.numpy.linalg."""
 
 from .. import _rlx
-from .._names import getattr_of as _getattr_of
+from .._names import accept_names as _accept_names, getattr_of as _getattr_of
 from .._control import fori_loop
 from .._nodes import cast, inexact, node
 from .._op import op
@@ -312,3 +312,5 @@ def expm_frechet(a, e, *, method=None, compute_expm=True):
 
 
 __getattr__ = _getattr_of("rlx.scipy.linalg", {})
+
+_accept_names(globals())

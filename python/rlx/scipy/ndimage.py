@@ -4,7 +4,7 @@ import itertools as _itertools
 
 from .. import _rlx
 from .. import numpy as _rnp
-from .._names import getattr_of as _getattr_of
+from .._names import accept_names as _accept_names, getattr_of as _getattr_of
 from .._nodes import cast as _cast
 from .._nodes import inexact as _inexact
 from .._op import op as _op
@@ -74,3 +74,5 @@ def map_coordinates(input, coordinates, order, mode="constant", cval=0.0):
 
 __all__ = ["map_coordinates"]
 __getattr__ = _getattr_of("rlx.scipy.ndimage", {})
+
+_accept_names(globals())

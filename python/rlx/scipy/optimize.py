@@ -7,6 +7,7 @@ from .. import numpy as rnp
 from .._jit import cached_live as _cached_live
 from .._nodes import inexact as _inexact
 from .._transforms import value_and_grad as _value_and_grad
+from .._names import accept_names as _accept_names
 
 __all__ = ["OptimizeResults", "minimize"]
 
@@ -133,3 +134,6 @@ def _bfgs(fun, x0, args, options):
     status = rnp.where(s["done"], 0, rnp.where(s["stuck"], 3, 1)).astype("int32")
     calls = s["calls"]
     return OptimizeResults(s["x"], s["done"], status, s["f"], s["g"], s["h"], calls, calls, s["k"])
+
+
+_accept_names(globals())

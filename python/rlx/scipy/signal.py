@@ -11,6 +11,7 @@ from ._convolve import convolve, convolve2d, correlate, correlate2d, detrend  # 
 from ._fft_convolve import fftconvolve  # noqa: F401
 from ._spectra import csd
 from ._windows import _chosen, _real_of, _split_window, _to_last
+from .._names import accept_names as _accept_names
 
 __all__ = """convolve convolve2d correlate correlate2d csd detrend fftconvolve istft stft welch""".split()
 
@@ -180,3 +181,6 @@ def _istft(Zxx, numbers, name, fs, nperseg, noverlap, nfft, input_onesided, boun
     y = y[..., half : (z.shape[-1] - 1) * step + nperseg - half]
     dtype = _real_of(z.dtype)
     return _rlx.value(rnp.arange(y.shape[-1], dtype=dtype) / fs), y
+
+
+_accept_names(globals())

@@ -3,7 +3,7 @@
 import math as _math
 
 from .. import _rlx
-from .._names import getattr_of as _getattr_of
+from .._names import accept_names as _accept_names, getattr_of as _getattr_of
 from .. import lax as _lax
 from .. import nn as _nn
 from .._nodes import inexact as _inexact
@@ -123,3 +123,5 @@ def log_softmax(x, axis=None):
 
 
 __getattr__ = _getattr_of("rlx.scipy.special", {})
+
+_accept_names(globals())

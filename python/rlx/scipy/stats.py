@@ -11,7 +11,7 @@ from collections import namedtuple as _namedtuple
 from .. import _control, _rlx
 from .. import nn as _nn
 from .. import numpy as _rnp
-from .._names import getattr_of as _getattr_of
+from .._names import accept_names as _accept_names, getattr_of as _getattr_of
 from .._nodes import axis_of as _axis_of
 from .._nodes import cast as _cast
 from .._nodes import inexact as _inexact
@@ -625,3 +625,5 @@ gumbel_r laplace logistic mode multinomial multivariate_normal nbinom norm paret
 uniform vonmises wrapcauchy""".split()
 
 __getattr__ = _getattr_of("rlx.scipy.stats", {})
+
+_accept_names(globals())

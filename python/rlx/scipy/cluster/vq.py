@@ -5,6 +5,7 @@ from ... import numpy as rnp
 from ..._nodes import cast as _cast
 from ..._nodes import inexact as _inexact
 from ..._op import op as _op
+from ..._names import accept_names as _accept_names
 
 __all__ = ["vq"]
 
@@ -24,3 +25,6 @@ def vq(obs, code_book, check_finite=True):
     squares = rnp.sum(rnp.square(x[:, None] - codes[None]), -1)
     place = rnp.argmin(squares, 1)
     return _cast(place, "int32"), rnp.sqrt(rnp.min(squares, 1))
+
+
+_accept_names(globals())

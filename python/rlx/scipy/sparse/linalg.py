@@ -8,6 +8,7 @@ from ... import _control, _rlx, tree
 from ... import numpy as rnp
 from ..._implicit import custom_linear_solve as _custom_linear_solve
 from ..._nodes import inexact as _inexact
+from ..._names import accept_names as _accept_names
 
 __all__ = ["bicgstab", "cg", "gmres"]
 
@@ -228,3 +229,6 @@ def gmres(A, b, x0=None, *, tol=1e-5, atol=0.0, restart=20, maxiter=None, M=None
 
     method.restart = restart
     return _solved(method, "gmres", A, b, x0, tol, atol, maxiter, M, False)
+
+
+_accept_names(globals())

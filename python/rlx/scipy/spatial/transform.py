@@ -5,7 +5,7 @@ import typing as _typing
 
 from ... import numpy as _rnp
 from ... import random as _random
-from ..._names import getattr_of as _getattr_of
+from ..._names import accept_names as _accept_names, getattr_of as _getattr_of
 from ...numpy._base import held as _held
 
 _DEGREES = 180 / _math.pi
@@ -265,3 +265,5 @@ class Slerp(_typing.NamedTuple):
 
 __all__ = ["Rotation", "Slerp"]
 __getattr__ = _getattr_of("rlx.scipy.spatial.transform", {})
+
+_accept_names(globals())
