@@ -129,9 +129,12 @@ void set_answer_options(GenerationOptions& out, nb::dict given) {
     if (it == known.end()) {
       std::vector<std::string> names;
       for (const auto& [n, option] : known) names.push_back(n);
-      PyErr_SetString(PyExc_TypeError, concat_text("there is no option '", name, "' of an answer; ",
-                                                   did_you_mean(name, names, quoted_names(names, 40)))
-                                           .c_str());
+      // Other libraries say max_tokens, max_length or n_predict.
+      const bool length = name.find("tokens") != std::string::npos || name == "max_length" || name == "n_predict";
+      const std::string other = length ? "did you mean 'max_new_tokens'?" : quoted_names(names, 40);
+      PyErr_SetString(
+          PyExc_TypeError,
+          concat_text("there is no option '", name, "' of an answer; ", did_you_mean(name, names, other)).c_str());
       throw nb::python_error();
     }
     try {

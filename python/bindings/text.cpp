@@ -190,6 +190,14 @@ std::string render_chat(const ChatTemplate& chat, nb::handle messages, nb::dict 
     raise(ErrorCode::DTypeMismatch,
           concat_text("messages must be a text or a list of dicts, got ", described(messages)),
           "[{\"role\": \"user\", \"content\": \"...\"}]");
+  std::size_t place = 0;
+  for (const nb::handle message : messages) {  // a template ignores what it does not find in a message
+    if (!nb::isinstance<nb::dict>(message) || !nb::cast<nb::dict>(message).contains("role"))
+      raise(ErrorCode::DTypeMismatch,
+            concat_text("message ", place, " must be a dict with a role, got ", described(message)),
+            "{\"role\": \"user\", \"content\": \"...\"}");
+    ++place;
+  }
   const JsonDocument list = json_from(messages, "messages");
   const nb::gil_scoped_release free;
   return chat.render(list.root(), o);
