@@ -350,6 +350,12 @@ void check_not_donated(const PyArray& a) {
           "a donated array has no data after the call: use the results of the call");
 }
 
+// The tensor of an array that was not donated: the shape of what is left would be ().
+const Tensor& of_living(const PyArray& a) {
+  check_not_donated(a);
+  return a.tensor;
+}
+
 Tensor on_host(Tensor t) {
   if (!t.buffer()) {
     GuardedReads::check_readable(t.data(), t.size_bytes());
@@ -514,9 +520,9 @@ void bind_arrays(nb::module_& m) {
                       "An immutable array of numbers on the host or on a device. numpy.asarray(x) and "
                       "torch.from_dlpack(x) share its memory without a copy.")
       .def_prop_ro(
-          "shape", [](const PyArray& a) { return dims_object(a.tensor.dims()); }, "The shape, a tuple of int.")
+          "shape", [](const PyArray& a) { return dims_object(of_living(a).dims()); }, "The shape, a tuple of int.")
       .def_prop_ro(
-          "dtype", [](const PyArray& a) { return dtype_object(a.tensor.dtype()); }, "The dtype of its elements.")
+          "dtype", [](const PyArray& a) { return dtype_object(of_living(a).dtype()); }, "The dtype of its elements.")
       .def_prop_ro(
           "ndim", [](const PyArray& a) { return a.tensor.rank(); }, "The number of axes.")
       .def_prop_ro(

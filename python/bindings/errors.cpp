@@ -175,6 +175,7 @@ void warn_renamed(const std::string& old_name, const std::string& new_name, int 
 void set_package_folder(const std::string& folder) { package_folder = folder; }
 
 SourceLoc user_line() {
+  const nb::gil_scoped_acquire held;  // errors are raised in places that have let it go too
   nb::object frame = nb::borrow(reinterpret_cast<PyObject*>(PyEval_GetFrame()));
   SourceLoc last;
   while (frame.is_valid() && !frame.is_none()) {

@@ -452,9 +452,10 @@ void bind_graphs(nb::module_& m) {
           [](const PyGraph& g, nb::dict values) {
             NamedTensors in = tensors_of(values);
             std::vector<Tensor> out;
+            const Graph& graph = g.get();  // before the release: its error names the line of the user
             {
               const nb::gil_scoped_release released;
-              out = evaluate(g.get(), in);
+              out = evaluate(graph, in);
             }
             nb::list result;
             for (Tensor& t : out) result.append(array_object(std::move(t)));
