@@ -7,7 +7,7 @@ from . import _rlx, tree
 from ._closed_over import closed_over
 from ._jit import cached_live, live
 from ._nodes import counted, extent_value, filled, plain_int
-from ._names import renamed_arguments
+from ._names import a_function, renamed_arguments
 from ._op import refuse_traced
 from ._primals import with_primals
 from ._transforms import _as_dtype, _is_inexact, _name, vmap
@@ -345,12 +345,18 @@ def checkpoint(fun=None, *, keep_dots=False, policy=None, static_argnums=(), pre
         )
     if fun is None:
         return functools.partial(checkpoint, keep_dots=keep_dots, policy=policy, static_argnums=static)
+    a_function(fun, "checkpoint: fun")
     if policy == checkpoint_policies.everything_saveable:
         return functools.wraps(fun)(lambda *args, **kwargs: fun(*args, **kwargs))
     keep_dots = keep_dots or policy == checkpoint_policies.dots_saveable
 
     @functools.wraps(fun)
     def wrapped(*args, **kwargs):
+        for n in static:
+            if not -len(args) <= n < len(args):
+                raise ValueError(
+                    f"checkpoint of {_name(fun)}: static_argnums {n} for a call with {len(args)} positional arguments"
+                )
         if not _rlx.tracing():
             return fun(*args, **kwargs)
         fixed = {n % len(args) for n in static}
@@ -383,6 +389,7 @@ class _Ruled:
     _captured = ()  # attributes that a program depends on
 
     def __init__(self, fun, nondiff_argnums, nondiff_argnames=()):
+        a_function(fun, f"{type(self).__name__}: fun")
         nondiff = (nondiff_argnums,) if isinstance(nondiff_argnums, int) else tuple(nondiff_argnums)
         if nondiff_argnames:
             nondiff = tuple(sorted({*nondiff, *self._places(fun, nondiff_argnames)}))
@@ -488,6 +495,8 @@ class custom_vjp(_Ruled):
         """Sets the rules; see the class. symbolic_zeros: forward gets each value as an object with `value` and
         `perturbed`, which is always True. optimize_remat has no effect.
         """
+        a_function(forward, "defvjp: forward")
+        a_function(backward, "defvjp: backward")
         if symbolic_zeros:
             forward = with_primals(forward, self.nondiff)
         self.forward, self.backward = forward, backward
@@ -586,7 +595,7 @@ class custom_jvp(_Ruled):
 
     def defjvp(self, rule, symbolic_zeros=False):
         """Sets the rule; see the class. symbolic_zeros has no effect: all tangents are arrays, zeros among them."""
-        self.rule = rule
+        self.rule = a_function(rule, "defjvp: the rule")
         return rule
 
     def defjvps(self, *rules):

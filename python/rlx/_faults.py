@@ -14,13 +14,11 @@ _LONGEST = 60  # characters of a value in a text
 
 def shown(x):
     """A value in the text of an error: arrays by dtype and shape, others as Python writes them, cut where long."""
-    if not isinstance(x, type) and hasattr(x, "dtype") and hasattr(x, "shape"):
-        return f"{getattr(x.dtype, 'name', x.dtype)}{list(x.shape)}"
-    if isinstance(x, _rlx.dtype):
-        return f"rlx.{x.name}"
     try:
-        text = repr(x)
-    except Exception:  # an integer of very many digits, or an object whose __repr__ fails
+        if not isinstance(x, type) and hasattr(x, "dtype") and hasattr(x, "shape"):
+            return f"{getattr(x.dtype, 'name', x.dtype)}{list(x.shape)}"
+        text = f"rlx.{x.name}" if isinstance(x, _rlx.dtype) else repr(x)
+    except Exception:  # an integer of very many digits, a donated array, or an object whose __repr__ fails
         text = f"<{type(x).__name__}>"
     text = text.encode("ascii", "backslashreplace").decode() if not text.isprintable() else text
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."

@@ -30,13 +30,15 @@ def save_safetensors(path, tensors, metadata=None):
     """Writes a dict name -> array, or a tree of arrays, as a safetensors file. The array at tree["layers"][0] has the
     name "layers.0". metadata: strings for the header of the file.
     """
+    if not isinstance(metadata, (dict, type(None))):
+        raise TypeError(f"save_safetensors: metadata must be a dict of strings, got {metadata!r}")
     flat = isinstance(tensors, dict) and not any(isinstance(t, (dict, list, tuple)) for t in tensors.values())
     _rlx.save_safetensors(path, tensors if flat else _names(tensors), dict(metadata or {}))
 
 
 def load_safetensors(path, like=None):
     """The arrays of a safetensors file, name -> array. They share the mapped file. like: a tree such as
-    save_safetensors was given; the result has its structure.
+    save_safetensors was given; the result has its structure, and arrays of its shapes.
     """
     found = _rlx.load_safetensors(path)
     if like is None:
@@ -45,4 +47,10 @@ def load_safetensors(path, like=None):
     missing = next((n for n in names if n not in found), None)
     if missing is not None:
         raise _rlx.NotFound(f"load_safetensors: the file has no array {missing!r}; it has {', '.join(sorted(found))}")
+    for name, leaf in names.items():
+        shape = getattr(leaf, "shape", None)
+        if shape is not None and tuple(shape) != found[name].shape:
+            raise _rlx.ShapeMismatch(
+                f"load_safetensors: {name!r} has the shape {found[name].shape} in the file and {tuple(shape)} in `like`"
+            )
     return tree.structure(like).unflatten([found[n] for n in names])

@@ -5,6 +5,7 @@ import threading
 
 from . import _rlx, tree
 from ._jit import ShapeDtype, cached_live
+from ._names import a_function
 from ._nodes import filled, node
 from ._transforms import _as_dtype, _is_inexact, _name, vjp
 
@@ -227,6 +228,7 @@ def closure_convert(fun, *example_args):
     """(converted, consts): converted(*args, *consts) is fun(*args), and consts are the floating traced values that fun
     captures. So a custom rule can give them cotangents.
     """
+    a_function(fun, "closure_convert: fun")
     if not _rlx.tracing():
         return (lambda *args: fun(*args[: len(example_args)])), []
     opened = _Opened(fun, example_args, _name(fun))
@@ -268,12 +270,32 @@ def linear_transpose(fun, *primals, reduce_axes=()):
     specs, treedef = tree.flatten(tuple(primals))
     specs = [zeros(s) for s in specs]
 
-    def transposed(cotangent):
-        if not _rlx.tracing():
-            key = ("linear_transpose", tuple(specs), treedef)
-            return cached_live(key, (fun,), lambda: transposed)(cotangent)
-        at = treedef.unflatten([filled(shape, 0, dtype) for shape, dtype in specs])
+    def pulled(cotangent, number):
+        at = treedef.unflatten([filled(shape, number, dtype) for shape, dtype in specs])
         return vjp(fun, *at)[1](cotangent)
+
+    def run(cotangent, number):
+        key = ("linear_transpose", tuple(specs), treedef, number)
+        return cached_live(key, (fun,), lambda: lambda ct: pulled(ct, number))(cotangent)
+
+    looked_at = False
+
+    def transposed(cotangent):
+        nonlocal looked_at
+        if _rlx.tracing():
+            return pulled(cotangent, 0)
+        result = run(cotangent, 0)
+        if not looked_at:  # the derivative of a linear function is the same everywhere
+            import numpy
+
+            for here, there in zip(tree.leaves(result), tree.leaves(run(cotangent, 2))):
+                if not numpy.array_equal(here, there, equal_nan=True):
+                    raise TypeError(
+                        f"linear_transpose of {_name(fun)}: the function is not linear; rlx.vjp transposes its "
+                        "derivative at a place"
+                    )
+            looked_at = True
+        return result
 
     return transposed
 
@@ -282,6 +304,7 @@ def custom_gradient(fun):
     """A function with its own reverse rule: fun(*args) returns (result, rule), and rule(cotangent of the result) the
     cotangents of the arguments: a tuple, or one alone.
     """
+    a_function(fun, "custom_gradient: fun")
 
     @functools.wraps(fun)
     def wrapped(*args):

@@ -2,6 +2,8 @@
 
 import functools
 import math
+import operator
+import os
 import threading
 import types
 import weakref
@@ -11,13 +13,25 @@ from ._faults import looked_at
 from ._names import guess, renamed_arguments
 
 
+def _extent(n):
+    if type(n) is int and n >= 0 or isinstance(n, _rlx.Dim):
+        return n
+    try:
+        size = operator.index(n)
+    except TypeError:
+        raise TypeError(f"ShapeDtype: an extent must be an integer, got {n!r}") from None
+    if size < 0:
+        raise ValueError(f"ShapeDtype: an extent must not be negative, got {size}")
+    return size
+
+
 class ShapeDtype:
     """The shape and dtype of an array without its elements: for eval_shape, trace and lowered programs."""
 
     __slots__ = ("shape", "dtype", "weak_type")
 
     def __init__(self, shape, dtype="float32", weak_type=False):
-        self.shape = tuple(shape)
+        self.shape = tuple(map(_extent, shape))
         self.dtype = _rlx.dtype(dtype)
         self.weak_type = weak_type
 
@@ -635,6 +649,7 @@ class Program(_rlx.ProgramCall):
         """Writes the graph and the trees of the arguments and results to a file. rlx.load compiles the file again, in
         milliseconds.
         """
+        os.fspath(path)  # its error says what a path is
         t = self._traced
         if t.keeps:
             raise _rlx.Unsupported(

@@ -41,6 +41,13 @@ def guess(name, known):
     return f"did you mean {' or '.join(near)}?" if near else ""
 
 
+def a_function(f, what):
+    """f, if it can be called."""
+    if not callable(f):
+        raise TypeError(f"{what} must be a function, got {f!r} ({type(f).__name__})")
+    return f
+
+
 def renamed_arguments(**names):
     """Decorates a function whose keyword `old` is now `names[old]`: the old keyword works and warns once."""
 

@@ -32,6 +32,7 @@ def read(path):
 
     Errors: FileNotFoundError; BadFile that names the file.
     """
+    path = os.fspath(path)  # an integer would be the number of an open file, which this closes
     if not stat.S_ISREG(os.stat(path).st_mode):  # a pipe or a device may never end
         kind = "a folder" if os.path.isdir(path) else "a device or a pipe"
         raise _rlx.BadFile(f"{path} is {kind}, expected a file that a program was saved to")

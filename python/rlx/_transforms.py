@@ -240,6 +240,11 @@ def _jvp_inner(fun, primals, tangents, name=None):
     wrt, ts = [], []
     for i, (v, t) in enumerate(zip(values, t_leaves)):
         if not _is_inexact(v):
+            if _rlx.value(t).dtype.kind in "iu":
+                raise TypeError(
+                    f"jvp of {name}: a primal has dtype {v.dtype.name}; derivatives need floating or complex "
+                    "arguments: pass 2.0 for 2, or x.astype(rlx.float32)"
+                )
             continue
         t = _as_dtype(t, v.dtype)
         if t.shape != v.shape:

@@ -161,6 +161,11 @@ def convert(source, target, *, type=None, head_type=None, importance="", threads
     )
 
 
+def _check_model(model, what):
+    if not isinstance(model, LanguageModel):
+        raise TypeError(f"{what}: model must be what rlx.models.load returns, got {model!r} ({type(model).__name__})")
+
+
 class Conversation:
     """A conversation: say(text) returns the answer as an iterator and keeps both messages.
 
@@ -169,6 +174,7 @@ class Conversation:
     """
 
     def __init__(self, model, system=None, **options):
+        _check_model(model, "Conversation")
         self.model, self.options = model, options
         self.messages = [] if system is None else [{"role": "system", "content": system}]
         self._said = []  # the last answer, or the text of a file
@@ -176,6 +182,7 @@ class Conversation:
     @classmethod
     def load(cls, model, path, **options):
         """Loads the conversation in a file of save(), of rlx chat or of rlx generate."""
+        _check_model(model, "Conversation.load")
         said, messages = model._load_state(path)
         if not messages:
             raise ValueError(f"{path} has a text and not a conversation: model.load_state reads its tokens")

@@ -18,6 +18,7 @@ import types
 
 import numpy as np
 import pytest
+import wrong_calls
 
 import rlx
 import rlx.numpy as rnp
@@ -277,6 +278,18 @@ def test_hostile_arguments(part, full):
         (lambda: rlx.random.uniform(KEY, (2,), minval=1j), "uniform: minval must be real"),
         (lambda: rlx.random.truncated_normal(KEY, np.ones(2) * 1j, 2.0), "lower must be real"),
         (lambda: rlx.random.gamma(KEY, a=1j), "gamma: a must be real"),
+        (lambda: rnp.packbits(X), "packbits of float32"),
+        (lambda: rlx.ShapeDtype("a"), "an extent must be an integer, got 'a'"),
+        (lambda: rlx.jvp(lambda x: x * x, (3,), (1,)), "a primal has dtype int32"),
+        (lambda: rlx.linear_transpose(rnp.sin, X)(X), "is not linear"),
+        (lambda: rlx.checkpoint(5), "checkpoint: fun must be a function, got 5"),
+        (lambda: rlx.custom_vjp(5), "custom_vjp: fun must be a function"),
+        (lambda: rlx.custom_jvp(abs).defjvp(5), "defjvp: the rule must be a function"),
+        (lambda: rlx.custom_vjp(abs).defvjp(abs, 5), "defvjp: backward must be a function"),
+        (lambda: rlx.custom_gradient(5), "custom_gradient: fun must be a function"),
+        (lambda: rlx.closure_convert(5), "closure_convert: fun must be a function"),
+        (lambda: rnp.vectorize(5), "vectorize: pyfunc must be a function"),
+        (lambda: rlx.models.Conversation(5), "model must be what rlx.models.load returns"),
     ],
 )
 def test_the_argument_is_named(call, words):
@@ -293,10 +306,15 @@ def test_the_argument_is_named(call, words):
         (lambda: rlx.scipy.linalg.hadamard(2**70), "hadamard: n = "),
         (lambda: rnp.array(X, order="Q"), "order 'Q'"),
         (lambda: rnp.fft.ifftn(X, norm=""), "norm ''"),
+        (lambda: rnp.sort(X, kind="nope"), "sort: kind 'nope'"),
+        (lambda: rlx.nn.one_hot(rnp.arange(3), -1), "num_classes must not be negative"),
+        (lambda: rlx.nn.initializers.variance_scaling(-1, "fan_in", "normal"), "scale must not be negative"),
+        (lambda: rlx.ShapeDtype((-1,)), "an extent must not be negative, got -1"),
+        (lambda: rlx.checkpoint(lambda x: x, static_argnums=7)(X), "static_argnums 7 for a call with 1"),
     ],
 )
 def test_values_that_were_taken(call, words):
-    """They ran for ever, or had no effect."""
+    """They ran for ever, had no effect, or gave something else."""
     with pytest.raises(ValueError, match=words):
         call()
 
@@ -317,6 +335,50 @@ def test_values_that_were_taken(call, words):
 def test_names_of_other_libraries(get, words):
     with pytest.raises(AttributeError, match=words):
         get(rlx.array(X))
+
+
+def test_a_number_is_no_path(tmp_path):
+    """Python's open takes the number of an open file, and closes it in the end."""
+    with open(tmp_path / "f", "w") as file:
+        for call in (rlx.load, rlx.load_safetensors, rlx.text.Tokenizer, rlx.models.load):
+            with pytest.raises(TypeError):
+                call(file.fileno())
+        file.write("still open")
+
+
+def test_calls_that_cannot_be_meant(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names, wrong = wrong_calls.names(tmp_path), []
+    for call in wrong_calls.CALLS:
+        e = _called(lambda: eval(call, names), (), {})  # noqa: B023, S307
+        if e is None:
+            wrong.append((call, "is taken"))
+        elif not str(e) or isinstance(e, (rlx.InternalError, TooLong)) or BARE.search(str(e)) and "(" not in str(e):
+            wrong.append((call, repr(e)))
+    assert len(wrong_calls.CALLS) > 450 and not wrong, wrong
+
+
+def test_a_graph_that_was_compiled_says_so_wherever_it_is_asked():
+    g = rlx.Graph()
+    x = g.input("x", [2])
+    g.set_outputs(g.relu(x))
+    rlx.Session().compile(g)
+    calls = [
+        *(g.text, g.copy, g.inputs, g.params, g.states, g.fingerprint, g.to_bytes, g.verify, g.inspect, g.ops),
+        *(g.evaluate, lambda: g.set_outputs(x), lambda: g.relu(x), lambda: g.param("w", [2]), lambda: g.symbol("n")),
+        *(lambda: g.grad("x"), lambda: g.hessian("x"), lambda: g.name, lambda: g.outputs, lambda: g.constant(1.0)),
+    ]
+    for call in calls:
+        with pytest.raises(rlx.InvalidArgument, match="was consumed by compile"):
+            call()
+
+
+def test_an_array_that_was_donated_has_no_shape():
+    x = rlx.array(np.ones((3, 2), np.float32))
+    rlx.jit(lambda v: v + 1, donate_argnums=0)(x)
+    for name in ("shape", "dtype", "T"):
+        with pytest.raises(rlx.InvalidArgument, match="donated"):
+            getattr(x, name)
 
 
 # -- whose error it is --
@@ -374,6 +436,13 @@ def test_an_error_that_says_what_is_wrong_stays():
 
 
 # -- what was silently wrong --
+
+
+def test_a_tree_of_other_shapes(tmp_path):
+    rlx.save_safetensors(tmp_path / "w", {"a": {"b": X}})
+    assert rlx.load_safetensors(tmp_path / "w", like={"a": {"b": rlx.ShapeDtype((2, 3))}})["a"]["b"].shape == (2, 3)
+    with pytest.raises(rlx.ShapeMismatch, match=r"'a.b' has the shape \(2, 3\) in the file and \(3, 2\) in"):
+        rlx.load_safetensors(tmp_path / "w", like={"a": {"b": X.T}})
 
 
 def test_dtypes_of_means():

@@ -105,6 +105,8 @@ def standardize(x, axis=-1, mean=None, variance=None, epsilon=1e-5, where=None, 
 def one_hot(x, num_classes, *, dtype="float32", axis=-1):
     """One-hot encoding along a new axis. Integers that are not a class give a row of zeros."""
     x = _rlx.value(x)
+    if isinstance(num_classes, int) and num_classes < 0:
+        raise ValueError(f"one_hot: num_classes must not be negative, got {num_classes}")
     # The classes have the dtype of the indices, which must hold all of them.
     if x.dtype.kind in "biu":
         x = as_index(x)

@@ -84,6 +84,8 @@ def variance_scaling(scale, mode, distribution, in_axis=-2, out_axis=-1, batch_a
     mode: fan_in, fan_out, fan_avg or fan_geo_avg. distribution: truncated_normal, normal or uniform.
     """
     own = dtype
+    if isinstance(scale, (int, float)) and not scale >= 0:
+        raise ValueError(f"variance_scaling: scale must not be negative, got {scale!r}")
     means = {
         "fan_in": lambda i, o: i,
         "fan_out": lambda i, o: o,

@@ -19,6 +19,8 @@ def _weights(order):
 def packbits(x, axis=None, bitorder="big"):
     """Packs bools into the bits of bytes along an axis. The last byte is filled with zeros."""
     places = _weights(bitorder)
+    if _rlx.value(x).dtype.kind not in "biu":
+        raise TypeError(f"packbits of {_rlx.value(x).dtype.name}: it takes bools and integers")
     x = truth(x)
     if axis is None:
         x, axis = ravel(x), 0

@@ -4,6 +4,7 @@ import re as _re
 
 from .. import _rlx
 from .._jit import jit
+from .._names import a_function
 from .._transforms import vmap
 from ._base import axis_of, cast, held, node, truth, value
 from ._shapes import broadcast_shapes, broadcast_to, expand_dims, moveaxis, ndim
@@ -95,6 +96,7 @@ def vectorize(pyfunc, *, excluded=(), signature=None):
     """Applies pyfunc over the leading axes of its arguments, which broadcast. A signature such as "(n),(n)->()" names
     the core axes that pyfunc itself handles. pyfunc is traced once and batched, and not called for each element.
     """
+    a_function(pyfunc, "vectorize: pyfunc")
     excluded = frozenset(excluded)
 
     def call(*args, **kwargs):

@@ -21,6 +21,11 @@ from ._ufuncs import equal, greater, isnan, logical_and, logical_xor
 # -- sorting --
 
 
+def _check_kind(kind, what):
+    if kind not in (None, "quicksort", "mergesort", "heapsort", "stable"):
+        raise ValueError(f"{what}: kind {kind!r}; it must be one of quicksort, mergesort, heapsort and stable")
+
+
 def _flat_or(x, axis, what):
     x = value(x)
     if axis is None:
@@ -35,6 +40,7 @@ def sort(x, axis=-1, *, kind=None, descending=False, stable=True):
     """x sorted along an axis (None: flattened). NaN is last, or first in descending order. Sorting is always stable;
     kind has no effect.
     """
+    _check_kind(kind, "sort")
     x, axis = _flat_or(x, axis, "sort")
     if x.dtype.kind == "c":
         order = _complex_order(x, axis)
@@ -47,6 +53,7 @@ def argsort(x, axis=-1, *, kind=None, descending=False, stable=True, dtype=None)
     """The indices that sort x along an axis, int32 or of an integer dtype. Equal elements keep their order; kind has no
     effect.
     """
+    _check_kind(kind, "argsort")
     x, axis = _flat_or(x, axis, "argsort")
     out = _complex_order(x, axis) if x.dtype.kind == "c" else _rlx.argsort([x], axis, descending)
     if dtype is None:
