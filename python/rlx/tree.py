@@ -5,7 +5,7 @@ A field of a dataclass with metadata {"static": True} belongs to the treedef. Th
 
 import builtins
 import functools
-from collections import namedtuple
+from collections import namedtuple as _namedtuple
 
 from . import _rlx
 from ._names import accept_names as _accept_names, renamed_arguments as _renamed_arguments
@@ -13,7 +13,7 @@ from ._names import accept_names as _accept_names, renamed_arguments as _renamed
 TreeDef = _rlx.TreeDef
 
 
-class DictKey(namedtuple("DictKey", "key")):
+class DictKey(_namedtuple("DictKey", "key")):
     """A step of a path: the value of a dict key."""
 
     __slots__ = ()
@@ -22,7 +22,7 @@ class DictKey(namedtuple("DictKey", "key")):
         return f"[{self.key!r}]"
 
 
-class SequenceKey(namedtuple("SequenceKey", "idx")):
+class SequenceKey(_namedtuple("SequenceKey", "idx")):
     """A step of a path: an entry of a tuple or a list."""
 
     __slots__ = ()
@@ -31,7 +31,7 @@ class SequenceKey(namedtuple("SequenceKey", "idx")):
         return f"[{self.idx}]"
 
 
-class GetAttrKey(namedtuple("GetAttrKey", "name")):
+class GetAttrKey(_namedtuple("GetAttrKey", "name")):
     """A step of a path: a field of a named tuple or a dataclass."""
 
     __slots__ = ()
@@ -40,7 +40,7 @@ class GetAttrKey(namedtuple("GetAttrKey", "name")):
         return f".{self.name}"
 
 
-class FlattenedIndexKey(namedtuple("FlattenedIndexKey", "key")):
+class FlattenedIndexKey(_namedtuple("FlattenedIndexKey", "key")):
     """A step of a path: a child of an instance of a registered class."""
 
     __slots__ = ()

@@ -8,6 +8,7 @@ from language_model import closeness
 import rlx
 import rlx.formats
 import rlx.models
+import rlx.text
 
 TOKENS = {
     "not tokens": (rlx.DTypeMismatch, "tokens must be a list or an array of integers", 5),
@@ -36,6 +37,20 @@ def test_wrong_tokens(model, name):
     with pytest.raises(kind, match=words):
         model.logits(tokens)
     assert model.length() == 0
+
+
+@pytest.mark.parametrize("messages", [["a"], [1, 2], [{"content": "hi"}], [{"role": "user", "content": "hi"}, None]])
+def test_messages_that_are_none(model, messages):
+    """A template ignores what it does not find, so the answer would be to nothing."""
+    for call in (model.chat, rlx.text.ChatTemplate("{{ messages }}").render):
+        with pytest.raises(rlx.DTypeMismatch, match=r"message \d must be a dict with a role, got"):
+            call(messages)
+
+
+@pytest.mark.parametrize("name", ["max_tokens", "max_length", "n_predict", "maxtokens"])
+def test_other_names_of_the_length(model, name):
+    with pytest.raises(TypeError, match=f"no option '{name}' of an answer; did you mean 'max_new_tokens'"):
+        model.generate("hi", **{name: 3})
 
 
 OPTIONS = {

@@ -89,6 +89,16 @@ def test_answers_are_those_of_the_program(folder, gguf, options):
         assert chat.stdout.decode() == (said if said.endswith("\n") else said + "\n")
 
 
+def test_the_text_of_an_answer(model):
+    """print(model.chat(...)) runs the answer to its end; what was read before is not lost."""
+    options = dict(max_new_tokens=6, temperature=0)
+    whole = "".join(model.chat("hi", **options))
+    started = model.chat("hi", **options)
+    next(started)
+    assert str(model.chat("hi", **options)) == f"{started}" == started.text == whole
+    assert repr(started).startswith("<rlx answer of 6 tokens")
+
+
 def test_messages_go_through_the_template(model):
     messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello"}]
     text = "<system>Be brief.<user>Hello<assistant>"

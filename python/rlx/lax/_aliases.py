@@ -2,6 +2,7 @@
 
 from .. import _rlx, tree
 from .. import numpy as rnp
+from .._names import a_function
 from .._nodes import axis_of, cast, node, plain_int
 from .._op import op
 from ..numpy._base import both_inexact, named, typed
@@ -163,6 +164,9 @@ def psum_scatter(x, axis_name, *, scatter_dimension=0, tiled=False):
 
 def composite(decomposition, name, version=0):
     """decomposition: the name and the version have no effect."""
+    a_function(decomposition, "composite: decomposition")
+    if not isinstance(name, str):
+        raise TypeError(f"composite: name must be a text, got {name!r} ({type(name).__name__})")
 
     def function(*args, **kwargs):
         return decomposition(*args, **kwargs)

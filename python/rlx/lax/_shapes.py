@@ -100,6 +100,10 @@ def broadcast_in_dim(operand, shape, broadcast_dimensions):
 def broadcast_to_rank(x, rank):
     """The array with leading axes of extent 1, so that it has `rank` axes."""
     x = _rlx.value(x)
+    if not x.ndim <= rank <= 2**10:
+        raise ValueError(
+            f"broadcast_to_rank: rank {rank} for an array with {x.ndim} axes; it must be {x.ndim} to {2**10}"
+        )
     return rnp.reshape(x, (1,) * (rank - x.ndim) + x.shape)
 
 
