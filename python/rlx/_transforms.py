@@ -19,8 +19,9 @@ def _is_inexact(leaf):
 
 
 def _transform(fun, inner, kind, made_by):
-    """The function inner(*args). Outside of a trace it runs compiled. made_by: (transform, its arguments), which pickles
-    hold.
+    """The function inner(*args). Outside of a trace it runs compiled.
+
+    made_by: (transform, its arguments), which pickles hold.
     """
     for attribute in ("__module__", "__qualname__", "__doc__"):
         if hasattr(fun, attribute):
