@@ -21,6 +21,8 @@ def _to_device(self, device, *, stream=None):
     """The array on a device, as x.to(device)."""
     if stream is not None:
         raise ValueError("to_device: rlx has no streams; leave stream=None")
+    if not isinstance(device, str):
+        raise TypeError(f"to_device: device must be a text, got {device!r} ({type(device).__name__})")
     return self.to(device)
 
 

@@ -4,7 +4,7 @@ import functools
 
 from . import _array_methods, _indexing, _rlx
 from . import numpy as rnp
-from ._names import guess
+from ._names import a_function, guess
 from ._nodes import extent_value
 from ._op import refuse_traced
 
@@ -186,6 +186,7 @@ class _AtIndex:
 
     def apply(self, function, *, mode=None, **hints):
         """x with function(x[index]) at the index."""
+        a_function(function, "apply: the argument")
         return _update(self, function(self.get(mode=mode)), "set", mode, hints)
 
     def get(self, *, mode=None, fill_value=None, **hints):

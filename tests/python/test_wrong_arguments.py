@@ -261,6 +261,40 @@ def test_hostile_arguments(part, full):
     assert calls > 50 and not faults, faults
 
 
+def _methods(x, x_at):
+    for name in dir(x):
+        if not name.startswith("_") and name not in ("to", "block_until_ready", "tolist", "to_host"):  # not of Python
+            method = getattr(x, name)
+            if callable(method):
+                yield name, method
+    for name in dir(x_at):
+        if not name.startswith("_") and callable(getattr(x_at, name)):
+            yield name, getattr(x_at, name)
+    yield "at", lambda index, *_: x.at[index]
+    yield "[]", lambda index, *_: x[index]
+
+
+def test_hostile_arguments_of_methods(full):
+    rng, faults, calls = random.Random(0), [], 0
+
+    def look(x):
+        nonlocal calls
+        for name, method in _methods(x, x.at[0]):
+            for value in rng.sample(_hostile(), 12 if full else 3):
+                for args in ((value,), (0, value)):
+                    calls += 1
+                    e = _called(method, args, {})
+                    # What Python says of operators is what NumPy says.
+                    fault = None if e is None or str(e).startswith("unsupported operand") else _fault(e, name)
+                    if fault:
+                        faults.append((type(x).__name__, name, repr(value)[:40], fault, e))
+        return x
+
+    look(rlx.array(X))
+    rlx.jit(look)(X)
+    assert calls > 500 and not faults, faults
+
+
 @pytest.mark.parametrize(
     "call, words",
     [
