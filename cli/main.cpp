@@ -67,11 +67,9 @@ void report(std::string_view text) {
   constexpr std::string_view call = "rlx::available_devices()";
   const std::size_t at = std::min(text.find(call), text.size());
   const std::string_view rest = text.substr(std::min(at + call.size(), text.size()));
-  rlx::cli::print_error("rlx: ");
-  rlx::cli::print_error(text.substr(0, at));
-  if (at < text.size()) rlx::cli::print_error("those that `rlx devices` calls available");
-  rlx::cli::print_error(rest);
-  rlx::cli::print_error("\n");
+  std::fprintf(stderr, "rlx: %.*s%s%.*s\n", static_cast<int>(at), text.data(),
+               at < text.size() ? "those that `rlx devices` calls available" : "", static_cast<int>(rest.size()),
+               rest.data());
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "rlx/base/printable.h"
 #include "rlx/base/sigbus_guard.h"
 #include "rlx/base/utf8.h"
 #include "rlx/error.h"
@@ -136,18 +137,9 @@ void report_truncation(const std::vector<TruncationNotice>& notices,
   if (notices.size() > kShown) std::fprintf(stderr, "note: %zu more texts were truncated\n", notices.size() - kShown);
 }
 
-void print_error(std::string_view text) {
-  std::size_t plain = 0;  // first byte that is not written yet
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(text[i]);
-    const bool wide =
-        byte == 0xc2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xa0;  // U+0080..
-    if ((byte >= 0x20 && byte != 0x7f && !wide) || byte == '\n' || byte == '\t') continue;
-    std::fwrite(text.data() + plain, 1, i - plain, stderr);
-    std::fprintf(stderr, "\\x%02x", wide ? static_cast<unsigned char>(text[++i]) : byte);
-    plain = i + 1;
-  }
-  std::fwrite(text.data() + plain, 1, text.size() - plain, stderr);
+void print_error(std::string text) {
+  escape_controls(text);
+  std::fputs(text.c_str(), stderr);
 }
 
 std::string one_line(std::string_view text, std::size_t columns) {

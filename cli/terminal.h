@@ -65,9 +65,9 @@ class ProgressBar {
 void report_truncation(const std::vector<TruncationNotice>& notices,
                        const std::function<std::string(std::size_t)>& text_name);
 
-/// Writes `text` to the standard error, control characters but line breaks and tabs as "\x1b": arguments and names of
-/// files appear in errors, and a terminal obeys such characters. Allocates nothing.
-void print_error(std::string_view text);
+/// Writes `text` to the standard error, control characters but line breaks and tabs as "\x1b": arguments appear in
+/// errors, and a terminal obeys such characters.
+void print_error(std::string text);
 
 /// `text` in one line of at most `columns` characters: control characters become spaces, a truncated text ends in
 /// "...".

@@ -14,4 +14,7 @@ std::string printable(std::string_view bytes, std::size_t max_columns);
 /// The number of characters of `printable` without truncation.
 std::size_t printable_columns(std::string_view bytes);
 
+/// Control characters of `text` except line feeds and tabs become \xNN.
+void escape_controls(std::string& text);
+
 }  // namespace rlx
