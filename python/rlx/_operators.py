@@ -444,8 +444,9 @@ def install():
     array.__jax_array__ = _for_jax
     array.__str__ = _array_str
     array.__format__ = lambda self, spec: format(self.item() if self.ndim == 0 and spec else str(self), spec)
-    array.__copy__ = lambda self: self
-    array.__deepcopy__ = lambda self, memo: self
+    for cls in (array, value):  # neither ever changes
+        cls.__copy__ = lambda self: self
+        cls.__deepcopy__ = lambda self, memo: self
     array.__reduce__ = _pickle
 
 

@@ -5,7 +5,9 @@ import pytest
 import scipy.fft
 import scipy.linalg
 import scipy.ndimage
+import scipy.signal
 import scipy.spatial.transform
+import scipy.special
 import scipy.stats
 
 import rlx
@@ -16,6 +18,7 @@ import rlx.scipy.fft
 import rlx.scipy.interpolate
 import rlx.scipy.linalg
 import rlx.scipy.ndimage
+import rlx.scipy.signal
 import rlx.scipy.special
 import rlx.scipy.spatial.transform
 import rlx.scipy.stats
@@ -246,3 +249,129 @@ def test_batches_of_sylvester_equations():
 def test_residuals_as_numpy_has_them():
     a, b = np.array([[1, 1], [1, 1], [1, 1]], np.float64), RNG.random((3, 2))
     assert rnp.linalg.lstsq(a, b, numpy_resid=True)[1].shape == np.linalg.lstsq(a, b)[1].shape == (0,)
+
+
+# -- a second look --
+
+
+@pytest.mark.parametrize("name", ["i0e", "i1", "i1e"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_second_derivatives_of_bessel_functions(name, dtype):
+    """Reverse mode over reverse mode: powers of the series must not overflow where the series is not chosen."""
+    f = getattr(rlx.scipy.special, name)
+    x = np.array([-30, -20, -8.1, -1, -0.05, 0.05, 0.3, 3, 7.9, 8, 19.9, 20.1, 60], dtype)
+    first = rlx.grad(lambda x: rnp.sum(f(x)))
+    second = np.asarray(rlx.grad(lambda x: rnp.sum(first(x)))(x))
+    v, e = np.asarray(x, "float64"), np.exp(-np.abs(x.astype("float64")))
+    i0, i1, s = scipy.special.iv(0, v), scipy.special.iv(1, v), np.sign(v)
+    d1 = i0 - i1 / v
+    d2 = i1 - (i0 - 2 * i1 / v) / v  # of I1: its derivative by the equation of Bessel
+    wanted = {"i1": d2, "i0e": e * (d1 - 2 * s * i1 + i0), "i1e": e * (d2 - 2 * s * d1 + i1)}[name]
+    scale = np.abs(i1) * (e if name != "i1" else 1) + np.abs(wanted)
+    assert np.max(np.abs(second - wanted) / scale) < (3e-6 if dtype == "float32" else 1e-11)
+
+
+def test_detrend_stft_istft_and_welch_beside_scipy():
+    for n in range(1, 8):  # lines through two points leave nothing
+        for breaks in ([0], [0, 1], [0, 2]):
+            if max(breaks) <= n:
+                y = RNG.normal(size=(3, n))
+                close(rlx.scipy.signal.detrend(y, bp=breaks), scipy.signal.detrend(y, bp=breaks), 1e-12)
+    y = RNG.normal(size=(20, 21, 22))
+    for axis in range(3):
+        for boundary in ("odd", "even", "zeros", "constant", None):
+            for trend in (False, "linear"):
+                options = dict(nperseg=8, axis=axis, boundary=boundary, detrend=trend)
+                close(rlx.scipy.signal.stft(y, **options)[2], scipy.signal.stft(y, **options)[2], 1e-12)
+    z = RNG.normal(size=(8, 9, 8)) + 1j
+    for time, freq in ((-1, -2), (0, 1), (1, 0), (0, 2), (2, 0), (1, 2)):
+        for nfft, nperseg in ((None, None), (20, 8)):
+            options = dict(time_axis=time, freq_axis=freq, nfft=nfft, nperseg=nperseg)
+            close(rlx.scipy.signal.istft(z, **options)[1], scipy.signal.istft(z, **options)[1], 1e-12)
+    for n in (7, 8):
+        close(
+            rlx.scipy.signal.welch(y, window="triang", nperseg=n)[1],
+            scipy.signal.welch(y, window="triang", nperseg=n)[1],
+        )
+    close(rlx.scipy.signal.welch(y)[1], scipy.signal.welch(y, nperseg=22)[1], 1e-10)  # segments of the whole signal
+
+
+def test_sets_and_orders():
+    x, y = np.array([5, 3, 3, 1.0]), np.array([1, 5, 7.0])
+    close(rnp.setxor1d(x, y, assume_unique=True), np.setxor1d(x, y, assume_unique=True))
+    close(rnp.setxor1d([1, 2, 3], [3], size=4), [1, 2, 1, 1])
+    close(rnp.intersect1d([5, 3], [3, 5, 7], size=4), [3, 5, 3, 3])
+    close(rnp.setxor1d(np.zeros(0), np.zeros(0), size=2), [0, 0])
+    parts = [-0.0, 0.0, 1.0, np.nan]
+    z = np.array([complex(a, b) for a in parts for b in parts])
+    np.testing.assert_array_equal(np.asarray(rnp.sort(z)), np.sort(z))
+    assert rnp.unique(z).shape == np.unique(z).shape
+    assert rnp.unravel_index(np.arange(3, dtype="uint16"), (2, 3))[0].dtype.name == "uint16"
+    close(rnp.put(rnp.ones(4), [0, 1], np.zeros(0)), np.ones(4))
+    close(rnp.put(rnp.zeros(4), [1, 9], [5, 6], mode=None), [0, 5, 0, 0])
+    close(rnp.choose([0, 1], [[1, 2], [3, 4]]), [1, 4])
+    with pytest.raises(ValueError, match="invalid entry in choose"):
+        rnp.choose([0, 2], [[1, 2], [3, 4]])
+
+
+def test_reductions_of_a_stated_dtype():
+    a = np.array([[1, 2], [3, 5]])
+    for dtype in ("int16", "int32", "float64"):
+        got = rnp.mean(a, dtype=dtype, axis=0)
+        assert got.dtype.name == dtype
+        close(got, np.mean(a, dtype=dtype, axis=0))
+    assert rnp.sum(np.array([True, True]), promote_integers=False) == 2
+    with pytest.raises(TypeError, match="must be bool"):
+        rnp.nanmean(np.ones(3), where=np.ones(3, int))
+
+
+def test_special_functions_at_edges():
+    special = rlx.scipy.special
+    x = np.array([-np.inf, -50, -1, -0.1, 0, 0.1, 3, np.inf])
+    for got, wanted in zip(special.sici(x), scipy.special.sici(x)):
+        close(got, wanted, 1e-12)
+    m, theta, phi = np.arange(-4, 5), np.linspace(-2, 1, 9), np.linspace(-4, 5, 9)
+    close(special.sph_harm_y(np.full(9, 4), m, theta, phi, n_max=4), scipy.special.sph_harm_y(4, m, theta, phi), 1e-12)
+    close(special.comb([0.0, 0, 3], [0.0, 4, 2], repetition=True), [1, 0, 6])
+    n, x = np.array([0, 1, 2, 5]), np.array([0.5, 1.5, 2.5, 30.0])
+    close(special.polygamma(n, x), scipy.special.polygamma(n, x), 1e-12)
+    close(rlx.jit(special.polygamma)(n, x), scipy.special.polygamma(n, x), 1e-12)
+    close(rnp.sinc(np.array([np.inf, -np.inf, 0, 0.5])), [0, 0, 1, 2 / np.pi])
+    close(rnp.geomspace(1 + 1j, 3 - 2j, 4), np.geomspace(1 + 1j, 3 - 2j, 4))
+
+
+def test_systems_and_forms_of_matrices():
+    linalg = rlx.lax.linalg
+    a = RNG.normal(size=(5, 5))
+    a = a + a.T
+    c, d, e, tau = linalg.tridiagonal(a, lower=False)
+    wanted = scipy.linalg.lapack.dsytrd(a, lower=0)
+    for got, w in zip((c, d, e, tau), wanted):
+        close(got, w, 1e-12)
+    z = np.zeros(3)
+    assert np.all(np.abs(np.asarray(linalg.tridiagonal_solve(z, z, z, np.ones((3, 1)), perturb_singular=True))) > 1e6)
+    assert not np.all(np.isfinite(np.asarray(linalg.tridiagonal_solve(z, z, z, np.ones((3, 1))))))
+    close(rnp.poly(a), np.poly(a), 1e-9)
+    for order in (1, 2, np.inf, "fro", "nuc"):
+        assert rnp.linalg.norm(np.zeros((0, 3)), order) == rnp.linalg.norm(np.zeros((3, 0)), order) == 0
+    assert rnp.linalg.norm(np.zeros(0), np.inf) == 0 and rlx.scipy.linalg.block_diag().shape == (1, 0)
+    t, z = scipy.linalg.schur(RNG.normal(size=(4, 4)))
+    got = rlx.scipy.linalg.rsf2csf(t, np.stack([z, z]))
+    assert got[0].shape == got[1].shape == (2, 4, 4)
+    stats = rlx.scipy.stats
+    assert stats.poisson.entropy(np.ones(3), loc=np.ones((2, 1))).shape == (2, 3)
+    assert stats.sem(np.ones((2, 2)), axis=None, keepdims=True).shape == (1, 1)
+
+
+def test_vectorize_checks_shapes():
+    f = rnp.vectorize(rnp.dot, signature="(n,m),(m,k)->(n,k)")
+    assert f(np.ones((7, 2, 3)), np.ones((3, 5))).shape == (7, 2, 5)
+    with pytest.raises(ValueError, match="core axis m"):
+        f(np.ones((2, 3)), np.ones((4, 5)))
+    with pytest.raises(ValueError, match="a result of shape"):
+        rnp.vectorize(rnp.dot, signature="(n,m),(m,k)->(n)")(np.ones((2, 2)), np.ones((2, 2)))
+    with pytest.raises(TypeError, match="must return a tuple"):
+        rnp.vectorize(rnp.dot, signature="(n),(n)->(),()")(np.ones(2), np.ones(2))
+    close(rnp.vectorize(lambda x, y: x if y is None else x + y)(np.arange(3), None), np.arange(3))
+    with pytest.raises(ValueError, match="positions count from 0"):
+        rnp.vectorize(lambda x: x, excluded={-1})

@@ -9,7 +9,7 @@ from .._op import op
 from ..numpy import _complex_functions
 from ..numpy._base import both_inexact, named, typed
 
-sub, mul, neg, pow, max, min = rnp.subtract, rnp.multiply, rnp.negative, rnp.power, rnp.maximum, rnp.minimum
+sub, neg, pow, max, min = rnp.subtract, rnp.negative, rnp.power, rnp.maximum, rnp.minimum
 eq, ne, lt, le, gt, ge = rnp.equal, rnp.not_equal, rnp.less, rnp.less_equal, rnp.greater, rnp.greater_equal
 rem, is_finite = rnp.fmod, rnp.isfinite
 
@@ -19,6 +19,12 @@ class RoundingMethod(enum.IntEnum):
 
     AWAY_FROM_ZERO = 0
     TO_NEAREST_EVEN = 1
+
+
+@op("x", "y")
+def mul(x, y, *, out_dtype=None):
+    """x * y; with out_dtype, of operands cast to that dtype."""
+    return rnp.multiply(x, y) if out_dtype is None else rnp.multiply(cast(x, out_dtype), cast(y, out_dtype))
 
 
 @op("x")
@@ -185,11 +191,29 @@ digamma = _special("digamma", "The derivative of lgamma.")
 
 
 @op("x")
-def polygamma(m, x):
-    """The m-th derivative of digamma. m is a Python integer."""
-    if not isinstance(m, int) or isinstance(m, bool):
-        raise TypeError(f"polygamma: the order {m!r} is not a Python integer")
+def _polygamma(m, x):
     return node("polygamma", inexact(x), alpha=m)
+
+
+@op("m", "x")
+def _polygammas(m, x):
+    from ..scipy.special import zeta
+
+    dtype = inexact(x).dtype
+    m, x = cast(m, dtype), cast(x, dtype)
+    order = rnp.where(m > 0, m, 1)
+    sign = rnp.where(rnp.mod(order, 2) == 1, 1, -1)
+    high = sign * rnp.exp(lgamma(order + 1)) * zeta(order + 1, x)
+    wrong = (m < 0) | (m != rnp.floor(m))
+    return rnp.where(wrong, rnp.nan, rnp.where(m == 0, digamma(x), high))
+
+
+def polygamma(m, x):
+    """The m-th derivative of digamma. m is a Python integer, or an array of whole numbers, which broadcasts."""
+    plain = not isinstance(m, bool) and getattr(m, "shape", ()) == () and not isinstance(m, (_rlx.Value, list, tuple))
+    if plain and m == int(m):
+        return _polygamma(int(m), x)
+    return _polygammas(m, x)
 
 
 def _pair(name, text):

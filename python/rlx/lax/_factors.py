@@ -24,8 +24,10 @@ def _size(x):
     return node("abs", x) if x.dtype.kind != "c" else node("abs", rnp.real(x)) + node("abs", rnp.imag(x))
 
 
-def _one_system(dl, d, du, b):
-    """x of one system with rows dl[i] x[i-1] + d[i] x[i] + du[i] x[i+1] = b[i], by elimination with exchanges."""
+def _one_system(dl, d, du, b, perturb):
+    """x of one system with rows dl[i] x[i-1] + d[i] x[i] + du[i] x[i+1] = b[i], by elimination with exchanges. perturb:
+    pivots near 0 are made larger.
+    """
     n, zero = d.shape[0], cast(0, d.dtype)
     first = (d[0], where(n > 1, du[0], zero), b[0])  # of the row that is eliminated next: x[i], x[i+1], b
 
@@ -40,11 +42,25 @@ def _one_system(dl, d, du, b):
             where(swap, other, right),
         )
         e0, e1, e2, eb = where(swap, a, low), where(swap, c, middle), where(swap, zero, high), where(swap, right, other)
-        factor = e0 / pivot
+        none = pivot == 0  # then there is nothing to eliminate
+        factor = where(none, 0, e0 / where(none, 1, pivot)) if perturb else e0 / pivot
         return (e1 - factor * p1, e2 - factor * p2, eb - factor * pb), (pivot, p1, p2, pb)
 
     last = rnp.concatenate([du[1:-1], rnp.zeros((1,), d.dtype)]) if n > 1 else du[1:]
     row, done = _control.scan(step, first, (dl[1:], d[1:], last, b[1:]))
+    if perturb:
+        sizes = [rnp.max(_size(v), initial=0) for v in (*done[:3], row[0], row[1])]
+        largest = sizes[0]
+        for s in sizes[1:]:
+            largest = node("max", largest, s)
+        eps = rnp.finfo(d.dtype).eps
+        least = node("stop_gradient", where(largest > 0, largest, 1) * eps)
+
+        def enlarged(pivot):
+            side = where(rnp.real(pivot) < 0, -least, least)
+            return where(_size(pivot) < least, cast(side, d.dtype), pivot)
+
+        row, done = (enlarged(row[0]), *row[1:]), (enlarged(done[0]), *done[1:])
 
     def back(after, equation):
         x1, x2 = after
@@ -58,9 +74,10 @@ def _one_system(dl, d, du, b):
 
 
 @op("dl", "d", "du", "b")
-def tridiagonal_solve(dl, d, du, b):
+def tridiagonal_solve(dl, d, du, b, *, perturb_singular=False):
     """Solves systems with rows dl[i] x[i - 1] + d[i] x[i] + du[i] x[i + 1] = b[i], [.., N] and [.., N, K]; dl[0] and
-    du[N - 1] have no effect. Rows are exchanged where that is more accurate.
+    du[N - 1] have no effect. Rows are exchanged where that is more accurate. perturb_singular: pivots near 0 are made
+    as large as the rounding errors of the largest, so that singular systems have finite solutions.
     """
     values = [inexact(v) for v in (dl, d, du, b)]
     dtype = _rlx.result_type(*values)[0]
@@ -76,7 +93,8 @@ def tridiagonal_solve(dl, d, du, b):
     lead = rnp.broadcast_shapes(*(v.shape[:-1] for v in (dl, d, du)), b.shape[:-2])
     dl, d, du = (rnp.broadcast_to(v, (*lead, n)) for v in (dl, d, du))
     b = rnp.broadcast_to(b, (*lead, *b.shape[-2:]))
-    solve = _one_system
+    perturb = bool(perturb_singular)
+    solve = lambda dl, d, du, b: _one_system(dl, d, du, b, perturb)  # noqa: E731
     for _ in lead:
         solve = _control.vmap(solve)
     return solve(dl, d, du, b)
@@ -157,16 +175,17 @@ def hessenberg(a):
 @op("a")
 def tridiagonal(a, *, lower=True):
     """(a, d, e, taus) of one triangle of Hermitian matrices: a = q t q^H with the diagonal d and the elements e beside
-    it, and q the product of the reflections whose vectors stand below the second diagonal.
+    it, and q the product of the reflections whose vectors stand below the second diagonal, or above it if not lower.
     """
-    if not lower:
-        raise NotImplementedError("tridiagonal: lower=False is not supported; give the conjugate transpose")
     a = _square(a, "tridiagonal")
+    if not lower:  # the lower triangle of the matrix with both axes reversed
+        out, d, e, taus = tridiagonal(rnp.flip(a, (-2, -1)))
+        return rnp.flip(out, (-2, -1)), rnp.flip(d, -1), rnp.flip(e, -1), rnp.flip(taus, -1)
     below = rnp.tril(a, -1)
     full = below + _adjoint(below) + _eye(a.shape[-1], a.dtype) * cast(rnp.real(a), a.dtype)
     out, taus = hessenberg(full)
     d = rnp.real(rnp.diagonal(out, 0, -2, -1))
-    return rnp.tril(out), d, rnp.real(rnp.diagonal(out, -1, -2, -1)), taus
+    return rnp.tril(out) + rnp.triu(a, 1), d, rnp.real(rnp.diagonal(out, -1, -2, -1)), taus
 
 
 def _whole_q(a, taus):
@@ -191,9 +210,17 @@ def ormqr(a, taus, c, *, left=True, transpose=False):
 
 
 @op("x")
-def eig(x, *, compute_left_eigenvectors=True, compute_right_eigenvectors=True, implementation=None, use_magma=None):
+def eig(
+    x,
+    *,
+    compute_left_eigenvectors=True,
+    compute_right_eigenvectors=True,
+    enable_eigvec_derivs=False,
+    implementation=None,
+    use_magma=None,
+):
     """[eigenvalues, left eigenvectors, right eigenvectors] of general matrices, those that are asked for. The left ones
-    have norm 1 too.
+    have norm 1 too. All have derivatives, whatever enable_eigvec_derivs says.
     """
     w, v = rnp.linalg.eig(x)
     out = [w]

@@ -28,8 +28,8 @@ def _reduction(name, text, kinds="iufc"):
 
 reduce_sum = _reduction("reduce_sum", "The sum over axes.")
 reduce_prod = _reduction("reduce_prod", "The product over axes.")
-reduce_max = _reduction("reduce_max", "The maximum over axes.", "iuf")
-reduce_min = _reduction("reduce_min", "The minimum over axes.", "iuf")
+reduce_max = _reduction("reduce_max", "The maximum over axes.", "iufb")
+reduce_min = _reduction("reduce_min", "The minimum over axes.", "iufb")
 
 
 def _running(name, fn, text):
@@ -59,7 +59,9 @@ def cumlogsumexp(operand, axis=0, reverse=False):
 def _place(name, function, text):
     @op("operand")
     def place(operand, axis, index_dtype):
-        return cast(function(operand, axis), index_dtype)
+        if _rlx.dtype(index_dtype).kind not in "iu":
+            raise TypeError(f"{name}: index_dtype {_rlx.dtype(index_dtype).name}; it must be an integer dtype")
+        return cast(function(operand, axis_of(axis, _rlx.value(operand).ndim, name)), index_dtype)
 
     return named(place, name, text)
 

@@ -119,13 +119,13 @@ def int_static(x, what):
 
 
 def summed(x, dtype, promote_integers=True):
-    """x as the operand of a sum or a product. Bools and small integers become 32-bit integers, unless not
+    """x as the operand of a sum or a product. Bools and small integers become 32-bit integers; the integers do not if not
     promote_integers.
     """
     x = value(x)
     if dtype is not None:
         return cast(x, dtype)
-    if not promote_integers:
+    if not promote_integers and x.dtype.kind != "b":
         return x
     if x.dtype.kind == "b" or (x.dtype.kind == "i" and x.dtype.itemsize < 4):
         return cast(x, "int32")

@@ -9,7 +9,8 @@ from ._base import array, asarray, cast, creator, dims_of, extent_value, filled,
 from ._base import op, value
 from ._joining import concatenate, meshgrid, stack
 from ._ranges import range_types, ranged, spaced
-from ._ufuncs import i0
+from ._shapes import broadcast_to
+from ._ufuncs import exp, i0, log
 
 
 @creator
@@ -123,11 +124,16 @@ def logspace(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0):
 
 @op("start", "stop")
 def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
-    """num numbers from start to stop with a constant ratio. start and stop must have the same sign."""
+    """num numbers from start to stop with a constant ratio. start and stop must have the same sign, or be complex: then
+    their ratios are along a logarithmic spiral.
+    """
     inside, out = range_types(start, stop, dtype)
     start, stop = cast(start, inside), cast(stop, inside)
     if start.dtype.kind == "c":
-        raise TypeError("geomspace of complex numbers is not supported: use exp of the linspace of their logarithms")
+        ratio = node("div", stop, start)
+        x, _ = ranged(node("mul", ratio, 0), log(ratio), num, endpoint, axis)
+        x = node("mul", exp(x), _wide(broadcast_to(start, ratio.shape), axis, x.ndim))
+        return cast(x, out)
     turn = node("where", node("lt", start, 0), -1, 1)
     first, last = node("mul", start, turn), node("mul", stop, turn)
     x, _ = ranged(node("log", first), node("log", last), num, endpoint, axis)

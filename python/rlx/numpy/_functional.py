@@ -8,6 +8,7 @@ from .._names import a_function
 from .._transforms import vmap
 from ._base import axis_of, cast, held, node, truth, value
 from ._shapes import broadcast_shapes, broadcast_to, expand_dims, moveaxis, ndim
+from ._shapes import shape as _shape_of
 
 
 def apply_along_axis(func1d, axis, arr, *args, **kwargs):
@@ -92,19 +93,52 @@ def _core(signature, what):
     return sides
 
 
+def _agree(extents, names, shape, what, signature):
+    """Enters the extents of core axes, which must be equal for equal names."""
+    for name, d in zip(names, shape):
+        if extents.setdefault(name, d) != d:
+            raise ValueError(
+                f"vectorize: the core axis {name} of the signature {signature!r} is {extents[name]}, and {d} in {what} "
+                f"with core axes {shape}"
+            )
+
+
+def _check_results(out, cores, extents, signature):
+    results = out if isinstance(out, tuple) else (out,)
+    if len(cores) > 1 and not isinstance(out, tuple):
+        raise TypeError(f"vectorize: the function must return a tuple for the signature {signature!r}")
+    if len(results) != len(cores):
+        raise TypeError(f"vectorize: the function returns {len(results)} results for the signature {signature!r}")
+    for r, names in zip(results, cores):
+        if ndim(r) != len(names):
+            raise ValueError(f"vectorize: a result of shape {_shape_of(r)} for the core axes {names} of {signature!r}")
+        _agree(extents, names, _shape_of(r), "a result", signature)
+
+
 def vectorize(pyfunc, *, excluded=(), signature=None):
     """Applies pyfunc over the leading axes of its arguments, which broadcast. A signature such as "(n),(n)->()" names
     the core axes that pyfunc itself handles. pyfunc is traced once and batched, and not called for each element.
     """
     a_function(pyfunc, "vectorize: pyfunc")
     excluded = frozenset(excluded)
+    for e in excluded:
+        if not isinstance(e, (int, str)):
+            raise TypeError(f"vectorize: excluded has {e!r}; it may have positions and names of arguments")
+        if isinstance(e, int) and e < 0:
+            raise ValueError(f"vectorize: excluded has {e}; positions count from 0")
+    sides = None if signature is None else _core(signature, "vectorize")
 
     def call(*args, **kwargs):
         mapped = [i for i in range(len(args)) if i not in excluded]
-        arrays = [held(args[i]) for i in mapped]
-        core = [()] * len(mapped) if signature is None else _core(signature, "vectorize")[0]
-        if len(core) != len(mapped):
+        if sides is not None and len(sides[0]) != len(mapped):
             raise TypeError(f"vectorize: {len(mapped)} arguments for the signature {signature!r}")
+        absent = [k for k, i in enumerate(mapped) if args[i] is None]
+        if any(sides is not None and sides[0][k] for k in absent):
+            raise ValueError(f"vectorize: None for an argument with core axes in the signature {signature!r}")
+        core = [()] * len(mapped) if sides is None else sides[0]
+        core = [c for k, c in enumerate(core) if k not in absent]
+        mapped = [i for k, i in enumerate(mapped) if k not in absent]
+        arrays = [held(args[i]) for i in mapped]
         for a, c in zip(arrays, core):
             if a.ndim < len(c):
                 raise ValueError(
@@ -112,13 +146,19 @@ def vectorize(pyfunc, *, excluded=(), signature=None):
                 )
         lead = [tuple(a.shape[: a.ndim - len(c)]) for a, c in zip(arrays, core)]
         shape = broadcast_shapes(*lead)
+        extents = {}
+        for a, c in zip(arrays, core):
+            _agree(extents, c, tuple(a.shape[a.ndim - len(c) :]), "an argument", signature)
         arrays = [broadcast_to(a, shape + tuple(a.shape[a.ndim - len(c) :])) for a, c in zip(arrays, core)]
 
         def one(*parts):
             full = list(args)
             for i, p in zip(mapped, parts):
                 full[i] = p
-            return pyfunc(*full, **kwargs)
+            out = pyfunc(*full, **kwargs)
+            if sides is not None:
+                _check_results(out, sides[1], dict(extents), signature)
+            return out
 
         f = one
         for _ in shape:

@@ -4,8 +4,9 @@ from .. import _rlx
 from ._base import FLOATS, cast, common, constant, filled, float_of, held, inexact, int_static, node, op
 from ._base import refuse_shape, value
 from ._calculus import convolve
-from ._complex import conj
+from ._complex import conj, real
 from ._creation import eye, vander, zeros
+from ._eigen import eigenvalues
 from ._joining import concatenate
 from ._products import matmul, outer
 from ._reductions import sum
@@ -143,7 +144,7 @@ def polyint(p, m=1, k=None):
     if m < 0:
         raise ValueError(f"polyint: m = {m} is negative")
     p = inexact(_coefficients(p, "polyint"))
-    constants = filled((m,), 0, p.dtype) if k is None else cast(k, p.dtype)
+    constants = filled((m,), 0, p.dtype) if k is None or m == 0 else cast(k, p.dtype)
     if constants.ndim == 0 or constants.shape[0] == 1 and m > 1:
         constants = _rlx.expand([constants], (m,))
     if constants.shape[0] != m:
@@ -157,7 +158,14 @@ def polyint(p, m=1, k=None):
 
 @op("seq_of_zeros")
 def poly(seq_of_zeros):
-    """The coefficients of the polynomial with these zeros, with leading coefficient 1."""
+    """The coefficients of the polynomial with these zeros, with leading coefficient 1; of a square matrix, of its
+    characteristic polynomial.
+    """
+    given = value(seq_of_zeros)
+    if given.ndim == 2 and given.shape[0] == given.shape[1] > 0:
+        roots_ = eigenvalues(given, "poly")
+        out = _with_zeros(roots_)
+        return out if given.dtype.kind == "c" else real(out)
     zeros_ = inexact(_coefficients(seq_of_zeros, "poly"))
     return _with_zeros(zeros_)
 

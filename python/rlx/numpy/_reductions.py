@@ -75,6 +75,8 @@ def mean(x, axis=None, dtype=None, *, keepdims=False, where=None):
     if where is None and x.dtype.kind in "fc":
         return reduced(x, "mean", axis, keepdims, "mean")
     count = _count(x, axis, keepdims, where)
+    if x.dtype.kind not in "fc":  # of a stated dtype: the quotient is rounded down to it
+        return cast(node("div", cast(sum(_masked(x, where, 0), axis, keepdims=keepdims), "float32"), count), dtype)
     count = count if isinstance(count, float) else cast(count, x.dtype)
     out = node("div", sum(_masked(x, where, 0), axis, keepdims=keepdims), count)
     return out if dtype is None else cast(out, dtype)
@@ -328,7 +330,7 @@ def nancumprod(x, axis=None, dtype=None):
 def _number(x, where):
     """True where x is not NaN and `where` is True."""
     good = logical_not(isnan(x))
-    return good if where is None else node("bit_and", good, truth(where))
+    return good if where is None else node("bit_and", good, _mask(where))
 
 
 @op("x", "where")

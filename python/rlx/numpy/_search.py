@@ -14,9 +14,9 @@ from ._base import node, op, refuse_shape, truth, typed, value
 from ._complex import parts
 from ._creation import zeros
 from ._joining import concatenate, stack
-from ._reductions import _extreme, sum
+from ._reductions import _extreme, argmax, sum
 from ._shapes import broadcast_shapes, broadcast_to, expand_dims, moveaxis, ravel, reshape, resize, transpose
-from ._ufuncs import equal, greater, isnan, logical_and, logical_xor
+from ._ufuncs import equal, greater, isnan, logical_and, logical_not, logical_or, logical_xor
 
 # -- sorting --
 
@@ -64,9 +64,12 @@ def argsort(x, axis=-1, *, kind=None, descending=False, stable=True, dtype=None)
 
 
 def _complex_order(x, axis):
-    """By real part, then by imaginary part."""
+    """By real part, then by imaginary part; last, as in NumPy, those with a NaN there, in the real part behind those
+    in the imaginary part.
+    """
     re, im = parts(x)
-    return lexsort((im, re), axis)
+    absent = node("add", node("mul", cast(node("ne", re, re), "int32"), 2), cast(node("ne", im, im), "int32"))
+    return lexsort((im, re, absent), axis)
 
 
 @op("x")
@@ -196,15 +199,27 @@ def select(condlist, choicelist, default=0):
     return broadcast_to(out, broadcast_shapes(out.shape, *[value(c).shape for c in condlist]))
 
 
-@op("a", "*choices")
 def choose(a, choices, mode="raise"):
-    """For each element, the element of choices[a]. mode "wrap" or "clip" handles numbers out of range."""
+    """For each element, the element of choices[a]. mode "wrap" or "clip" handles numbers out of range; "raise" refuses
+    them, which compiled functions cannot.
+    """
     if mode not in ("wrap", "clip", "raise"):
         raise ValueError(f'choose: mode {mode!r}; it must be "clip" or "wrap"')
     if mode == "raise":
-        raise ValueError(
-            'choose: mode="raise" is not supported, because values are known only at run time: use "clip" or "wrap"'
-        )
+        if not _outside(held(a)):
+            raise ValueError(
+                'choose: mode="raise" needs the values of `a`, which a compiled function does not know: use mode='
+                '"clip" or "wrap"'
+            )
+        a, n = held(a), len(choices)
+        if a.size and (int(a.min()) < 0 or int(a.max()) >= n):
+            raise ValueError(f'invalid entry in choose: there are {n} choices; mode="clip" or "wrap" takes all indices')
+        mode = "clip"
+    return _choose(a, [held(c) for c in choices], mode)
+
+
+@op("a", "*choices")
+def _choose(a, choices, mode):
     a, choices = value(a), [value(c) for c in choices]
     n = len(choices)
     a = index_round(a, n) if mode == "wrap" else node("max", node("min", as_index(a), n - 1), 0)
@@ -315,8 +330,8 @@ def put_along_axis(x, indices, values, axis, inplace=False, *, mode=None):
 
 @op("x", "indices", "values")
 def put(x, indices, values, mode="clip", inplace=False):
-    """x with values set at flat indices, as a new array. Indices out of range are clamped, or wrap around with
-    "wrap".
+    """x with values set at flat indices, as a new array. Indices out of range are clamped, wrap around with "wrap", or
+    have no effect with mode=None.
     """
     if inplace:
         raise ValueError("put: arrays are immutable; use inplace=False and the result")
@@ -330,9 +345,14 @@ def put(x, indices, values, mode="clip", inplace=False):
         indices = as_index(indices)
         below = node("lt", indices, 0)
         indices = node("max", node("min", node("where", below, node("add", indices, n), indices), n - 1), 0)
+    elif mode is None:
+        indices = as_index(indices)
     else:
-        raise ValueError(f"put: mode {mode!r}; it must be one of clip and wrap")
-    values = resize(cast(values, x.dtype), indices.shape)
+        raise ValueError(f"put: mode {mode!r}; it must be clip, wrap or None")
+    values = cast(values, x.dtype)
+    if 0 in values.shape:
+        return x
+    values = resize(values, indices.shape)
     return reshape(ravel(x).at[indices].set(values), x.shape)
 
 
@@ -632,20 +652,31 @@ def _set_operation(name, text, keep):
     def function(ar1, ar2, assume_unique=False, *, size=None, fill_value=None):
         ar1, ar2 = held(ar1), held(ar2)
         both = ar1 if name == "setdiff1d" else _joined_sets(ar1, ar2)
-        if size is None:
-            if not (_outside(ar1) and _outside(ar2)):
-                refuse_shape(name, "size=, the number of values")
+        if size is None and not (_outside(ar1) and _outside(ar2)):
+            refuse_shape(name, "size=, the number of values")
+        if assume_unique and name == "setxor1d" and both.size:  # an element is in both if it comes twice
+            values = sort(both)
+            same = concatenate([zeros((1,), "bool"), equal(values[1:], values[:-1]), zeros((1,), "bool")])
+            kept = logical_not(logical_or(same[1:], same[:-1]))
+        elif size is None:
             values = unique(both)
-            return compress(keep(values, ar1, ar2), values)
-        values, counts = unique(both, return_counts=True, size=both.size)
-        kept = logical_and(greater(counts, 0), keep(values, ar1, ar2))
-        return compress(kept, values, size=size, fill_value=0 if fill_value is None else fill_value)
+            kept = keep(values, ar1, ar2)
+        else:
+            values, counts = unique(both, return_counts=True, size=both.size)
+            kept = logical_and(greater(counts, 0), keep(values, ar1, ar2))
+        if size is None:
+            return compress(kept, values)
+        if fill_value is None:  # the least of the result, which is sorted
+            least = name != "setdiff1d" and both.size
+            fill_value = where(greater(sum(kept), 0), values[argmax(kept)], 0) if least else 0
+        return compress(kept, values, size=size, fill_value=fill_value)
 
     return named(
         function,
         name,
         text
-        + " Inside compiled functions `size` is needed: the result is cut to it, or filled up with fill_value (0).",
+        + " Inside compiled functions `size` is needed: the result is cut to it, or filled up with fill_value "
+        + ("(0)." if name == "setdiff1d" else "(its least value)."),
     )
 
 
@@ -658,8 +689,8 @@ _intersect1d = _set_operation(
 
 def intersect1d(ar1, ar2, assume_unique=False, return_indices=False, *, size=None, fill_value=None):
     """The sorted distinct elements that are in both; with return_indices also their first indices in ravel(ar1) and in
-    ravel(ar2). Inside compiled functions `size` is needed: the result is cut to it, or filled up with fill_value (0),
-    indices with the number of elements.
+    ravel(ar2). Inside compiled functions `size` is needed: the result is cut to it, or filled up with fill_value (its least
+    value), indices with the number of elements.
     """
     values = _intersect1d(ar1, ar2, size=size, fill_value=fill_value)
     if not return_indices:
@@ -707,42 +738,43 @@ def _wide_for(total, x):
 
 @op("indices")
 def unravel_index(indices, shape):
-    """The coordinates of flat indices in a shape. Indices out of range are clamped."""
+    """The coordinates of flat indices in a shape, of the dtype of the indices. Those out of range are clamped."""
     indices = _coordinates(indices, "unravel_index")
     shape = shape if isinstance(shape, tuple) else (shape,)
     total = _math.prod(shape)
+    dtype = indices.dtype
     indices = _wide_for(total, indices)
     indices = node("where", node("lt", indices, 0), node("add", indices, total), indices)
     indices = node("max", node("min", indices, total - 1), 0)
     out = []
     for d in reversed(shape):
-        out.append(node("mod", indices, d))
+        out.append(cast(node("mod", indices, d), dtype))
         indices = node("div", indices, d)
     return tuple(reversed(out))
 
 
 def ravel_multi_index(multi_index, dims, mode="raise", order="C", *, dtype=None):
     """The flat indices of coordinates in a shape, of an integer dtype. mode "clip" or "wrap" handles coordinates out of
-    range; "raise" refuses them, which compiled functions cannot.
+    range, "ignore" takes them as they are; "raise" refuses them, which compiled functions cannot.
     """
     if mode == "raise":
         if _rlx.tracing() or _b.any(isinstance(i, _rlx.Value) for i in multi_index):
             raise ValueError(
                 'ravel_multi_index: mode="raise" needs the values of coordinates, which a compiled function does not '
-                'know: use mode="clip" or "wrap"'
+                'know: use mode="clip", "wrap" or "ignore"'
             )
         for i, d in zip(multi_index, dims):
             i = held(i)
             if i.size and (int(i.min()) < 0 or int(i.max()) >= d):
-                raise ValueError(f"ravel_multi_index: a coordinate is outside of an axis with {d} entries")
-        mode = "clip"
+                raise ValueError(f"invalid entry in ravel_multi_index: a coordinate is outside of an axis of {d}")
+        mode = "ignore"
     return _ravel_multi_index(multi_index, dims, mode, order, dtype)
 
 
 @op("*multi_index")
 def _ravel_multi_index(multi_index, dims, mode, order, dtype):
-    if mode not in ("clip", "wrap"):
-        raise ValueError(f"ravel_multi_index: mode {mode!r}; it must be one of clip, raise and wrap")
+    if mode not in ("clip", "wrap", "ignore"):
+        raise ValueError(f"ravel_multi_index: mode {mode!r}; it must be one of clip, ignore, raise and wrap")
     given = [_coordinates(i, "ravel_multi_index") for i in multi_index]
     if len(given) != len(dims):
         raise ValueError(f"ravel_multi_index: {len(given)} coordinates for {len(dims)} axes")
@@ -750,6 +782,8 @@ def _ravel_multi_index(multi_index, dims, mode, order, dtype):
     if mode == "wrap":  # a uint64 is wrapped before it is cast to int64
         given = [i if i.dtype.name == "uint64" else _wide_for(total, i) for i in given]
         inside = [index_round(i, d) for i, d in zip(given, dims)]
+    elif mode == "ignore":
+        inside = [_wide_for(total, i) for i in given]
     else:
         inside = [node("max", node("min", _wide_for(total, i), d - 1), 0) for i, d in zip(given, dims)]
     pairs = list(zip(inside, dims))

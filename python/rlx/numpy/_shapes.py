@@ -39,7 +39,7 @@ def ravel(x, order="C"):
 def transpose(x, axes=None):
     """x with its axes permuted; reversed without `axes`."""
     x = value(x)
-    perm = list(reversed(range(x.ndim))) if axes is None else list(axes)
+    perm = list(reversed(range(x.ndim))) if axes is None else [axes] if isinstance(axes, int) else list(axes)
     if axes is not None:
         if len(perm) != x.ndim:
             raise ValueError(f"transpose: {len(perm)} axes for an array with {x.ndim}")
@@ -351,7 +351,7 @@ def trim_zeros(x, trim="fb", axis=None):
         refuse_shape("trim_zeros", "a slice, x[2:-2]")
     x = array(x)
     if x.ndim == 0:
-        raise ValueError("trim_zeros of a scalar: use atleast_1d")
+        return x
     places = [p.tolist() for p in x.nonzero()]
     trim, trimmed = trim.lower(), axes_of(axis, x.ndim, "trim_zeros")
     if not places[0]:

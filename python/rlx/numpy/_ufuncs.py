@@ -264,10 +264,11 @@ radians = deg2rad = _scaled("radians", _math.pi / 180.0, "Degrees as radians.")
 
 @op("x")
 def sinc(x):
-    """sin(pi x) / (pi x); 1 at 0 and exactly 0 at other integers."""
+    """sin(pi x) / (pi x); 1 at 0, and exactly 0 at other integers and at infinities."""
     x = inexact(x)
     if x.dtype.kind != "c":
-        return node("sinc", x)
+        endless = node("eq", node("abs", x), inf)
+        return node("where", endless, 0, node("sinc", node("where", endless, 0, x)))
     near = node("lt", abs(x), 0.03)
     t2 = node("square", node("mul", node("where", near, x, 0), _math.pi))
     series = node("mul", t2, 1 / 362880)
@@ -322,6 +323,8 @@ bitwise_not = bitwise_invert = invert
 def bitwise_count(x):
     """The number of 1 bits in |x|, as uint8."""
     x = value(x)
+    if x.dtype.kind == "b":
+        return cast(x, "uint8")
     if x.dtype.kind not in "iu":
         raise TypeError(f"bitwise_count of {x.dtype.name}: it takes integers")
     return cast(node("popcount", abs(x)), "uint8")

@@ -120,40 +120,53 @@ def irfftn(a, s=None, axes=None, norm=None):
     return _over("irfft", a, s, axes, norm)
 
 
+def _over_two(which, a, s, axes, norm):
+    if axes is None or len(axes) != 2:
+        raise ValueError(f"{which}2: axes {axes}; there must be two")
+    return _over(which, a, s, axes, norm)
+
+
 @op("a")
 def fft2(a, s=None, axes=(-2, -1), norm=None):
-    """fftn along the last two axes."""
-    return _over("fft", a, s, axes, norm)
+    """fftn along two axes, by default the last."""
+    return _over_two("fft", a, s, axes, norm)
 
 
 @op("a")
 def ifft2(a, s=None, axes=(-2, -1), norm=None):
-    """ifftn along the last two axes."""
-    return _over("ifft", a, s, axes, norm)
+    """ifftn along two axes, by default the last."""
+    return _over_two("ifft", a, s, axes, norm)
 
 
 @op("a")
 def rfft2(a, s=None, axes=(-2, -1), norm=None):
-    """rfftn along the last two axes."""
-    return _over("rfft", a, s, axes, norm)
+    """rfftn along two axes, by default the last."""
+    return _over_two("rfft", a, s, axes, norm)
 
 
 @op("a")
 def irfft2(a, s=None, axes=(-2, -1), norm=None):
-    """irfftn along the last two axes."""
-    return _over("irfft", a, s, axes, norm)
+    """irfftn along two axes, by default the last."""
+    return _over_two("irfft", a, s, axes, norm)
+
+
+def _frequencies(n, d, dtype, half, device):
+    dtype = _rlx.dtype("float32" if dtype is None else dtype)
+    inside = {"complex64": "float32", "complex128": "float64"}.get(dtype.name, dtype)
+    out = asarray(_rlx.fftfreq(n, float(d), _rlx.dtype(inside), half), device=device)
+    return out.astype(dtype) if dtype.kind == "c" else out
 
 
 def fftfreq(n, d=1.0, dtype=None, *, device=None):
     """The frequencies of the elements of fft(x, n) with spacing d. Negative ones come last, with that at n // 2 among
     them.
     """
-    return asarray(_rlx.fftfreq(n, float(d), _rlx.dtype("float32" if dtype is None else dtype), False), device=device)
+    return _frequencies(n, d, dtype, False, device)
 
 
 def rfftfreq(n, d=1.0, dtype=None, *, device=None):
     """The frequencies of the elements of rfft(x, n)."""
-    return asarray(_rlx.fftfreq(n, float(d), _rlx.dtype("float32" if dtype is None else dtype), True), device=device)
+    return _frequencies(n, d, dtype, True, device)
 
 
 def _shifted(x, axes, back):

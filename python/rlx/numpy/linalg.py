@@ -351,7 +351,7 @@ def _vector(x, ord, axis, keepdims):
         return _root(sum(_squares(x), axis, keepdims=keepdims))
     size = abs(x)
     if ord == _math.inf:
-        return max(size, axis, keepdims=keepdims)
+        return max(size, axis, keepdims=keepdims, initial=None if size.shape[axis] else 0)
     if ord == -_math.inf:
         return min(size, axis, keepdims=keepdims)
     if ord == 0:
@@ -373,6 +373,8 @@ def _matrix(x, ord, axes, keepdims):
         raise ValueError("norm: both axes are the same")
     if ord in (None, "fro", "f"):
         return _root(sum(_squares(x), axes, keepdims=keepdims))
+    if ord in (2, "nuc") and 0 in (x.shape[rows], x.shape[columns]):
+        return sum(abs(x), axes, keepdims=keepdims)  # no singular values
     if ord in (2, -2, "nuc"):
         out = _linalg("matrix_norm", moveaxis(x, axes, (-2, -1)), number=_ORDERS[ord])[0]
         return reshape(out, tuple(1 if a in axes else d for a, d in enumerate(x.shape))) if keepdims else out
@@ -380,7 +382,10 @@ def _matrix(x, ord, axes, keepdims):
         raise ValueError(f"norm: ord {ord!r} is not supported for matrices")
     along, over = (rows, columns) if ord in (1, -1) else (columns, rows)
     sums = sum(abs(x), along, keepdims=True)
-    out = (max if ord > 0 else min)(sums, over, keepdims=True)
+    if ord > 0:
+        out = max(sums, over, keepdims=True, initial=None if sums.shape[over] else 0)
+    else:
+        out = min(sums, over, keepdims=True)
     if keepdims:
         return out
     return reshape(out, tuple(d for a, d in enumerate(x.shape) if a not in axes))

@@ -121,7 +121,7 @@ def _levelled(x, kind):
         return out
     n = x.shape[-1]
     t = cast(rnp.arange(n), rnp.real(x).dtype) - (n - 1) / 2
-    squares = max(n * (n * n - 1) / 12, 1.0)
+    squares = n * (n * n - 1) / 12 if n > 1 else 1.0
     slope = rnp.sum(out * cast(t, x.dtype), -1, keepdims=True) / squares
     return out - slope * cast(t, x.dtype)
 

@@ -82,7 +82,7 @@ def _sph_harm_y(n, m, theta, phi, n_max):
     dtype = _rlx.result_type(theta, phi)[0]
     dtype = dtype if dtype.itemsize >= 4 else _rlx.dtype("float32")
     n, m, theta, phi = broadcast_arrays(*(cast(_rlx.value(x), dtype) for x in (n, m, theta, phi)))
-    order, x, s = node("abs", m), node("cos", theta), node("sin", theta)
+    order, x, s = node("abs", m), node("cos", theta), node("abs", node("sin", theta))
     n = node("min", n, n_max)
     one = node("add", node("mul", x, 0), 1)
 

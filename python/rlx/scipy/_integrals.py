@@ -170,7 +170,7 @@ def _sici_of(x):
     endless = node("ge", size, 1e30)
     si = _where(small, node("mul", _horner(_SI, q), near), _where(endless, _math.pi / 2, far_si))
     ci = _where(small, near_ci, _where(endless, 0, far_ci))
-    ci = _where(node("eq", x, 0), -_math.inf, _where(node("lt", x, 0), _math.nan, ci))
+    ci = _where(node("eq", x, 0), -_math.inf, _where(node("eq", x, -_math.inf), _math.nan, ci))
     return _where(node("ne", x, x), x, _signed(x, si)), _where(node("ne", x, x), x, ci)
 
 
@@ -202,14 +202,14 @@ def _sine_over_rule(primals, tangents):
 @_sici.defjvp
 def _sici_rule(primals, tangents):
     (x,), (t,) = primals, tangents
-    cosine = _where(node("lt", x, 0), _math.nan, node("div", node("cos", x), x))
+    cosine = node("div", node("cos", x), x)
     return _sici(x), (node("mul", _computed(_sine_over, x), t), node("mul", cosine, t))
 
 
 @op("x")
 def sici(x):
-    """(Si, Ci): the integral of sin(t) / t from 0 to x, and that of cos(t) / t from infinity to x; Ci is NaN below
-    0.
+    """(Si, Ci): the integral of sin(t) / t from 0 to x, and that of cos(t) / t from infinity to x. Below 0, Ci is the
+    real part, Ci(|x|); NaN at -infinity.
     """
     return _sici(_real(x, "sici"))
 

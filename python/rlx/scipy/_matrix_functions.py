@@ -64,7 +64,9 @@ def rsf2csf(T, Z, check_finite=True):
     if t.shape[-1] != z.shape[-1]:
         raise ValueError(f"rsf2csf: T of shape {t.shape} and Z of shape {z.shape}")
     wide = "complex128" if _rlx.result_type(t, z)[0].name in ("float64", "complex128") else "complex64"
-    return each_matrix(_complex_form, cast(t, wide), cast(z, wide))
+    lead = rnp.broadcast_shapes(t.shape[:-2], z.shape[:-2])
+    t, z = (rnp.broadcast_to(cast(v, wide), (*lead, *v.shape[-2:])) for v in (t, z))
+    return each_matrix(_complex_form, t, z)
 
 
 def _parlett(t, values):

@@ -29,46 +29,45 @@ def _nan_like(x):
 # -- modified Bessel functions of the first kind, of orders 0 and 1: a power series up to 20, an asymptotic one above --
 
 
-def _bessel_i(x, order, scaled):
+def _bessel_i(x, order, scaled, over):
+    """I_order(x); times exp(-|x|) if scaled; divided by x^order if `over`, which is an even function without a pole."""
     size = node("abs", x)
     small = node("le", size, 20.0)
     near_x = _where(small, size, 0)
-    q = node("mul", near_x, 0.5)
-    q = node("mul", q, q)
-    terms = [1.0]
+    q = node("mul", near_x, 1 / 20)
+    q = node("mul", q, q)  # at most 1: derivatives have its powers
+    terms = [0.5**order / _math.factorial(order) if over else 1.0 / _math.factorial(order)]
     for k in range(1, 61):
-        terms.append(terms[-1] / (k * (k + order)))
+        terms.append(terms[-1] * 100 / (k * (k + order)))
     near = _horner(terms, q)
-    near = node("mul", near, node("mul", near_x, 0.5)) if order else near
-    r = node("div", 0.125, _where(small, 20, size))
+    near = near if over or not order else node("mul", near, node("mul", near_x, 0.5))
+    far_x = _where(small, 20, size)
+    r = node("div", 0.125, far_x)
     terms = [1.0]
     for k in range(1, 25):
         terms.append(terms[-1] * ((2 * k - 1) ** 2 - 4 * order * order) / k)
-    far_x = _where(small, 20, size)
     far = node("div", _horner(terms, r), node("mul", node("sqrt", far_x), _math.sqrt(2 * _math.pi)))
+    for _ in range(order if over else 0):
+        far = node("div", far, far_x)
     if scaled:
         near = node("mul", near, node("exp", node("neg", near_x)))
     else:
         half = node("exp", node("mul", far_x, 0.5))
         far = node("mul", node("mul", half, far), half)
     out = _where(small, near, far)
-    return node("where", node("lt", x, 0), node("neg", out), out) if order else out
+    return node("where", node("lt", x, 0), node("neg", out), out) if order and not over else out
 
 
 def _bessel(name, text, order, scaled):
     @custom_jvp
     def function(x):
-        return _bessel_i(x, order, scaled)
+        return _bessel_i(x, order, scaled, False)
 
     @function.defjvp
     def rule(primals, tangents):
         (x,), (t,) = primals, tangents
-        out, other = function(x), _bessel_i(x, 1 - order, scaled)
-        if order:  # I1' = I0 - I1 / x
-            zero = node("eq", x, 0)
-            slope = node("sub", other, _where(zero, 0.5, node("div", out, _where(zero, 1, x))))
-        else:
-            slope = other
+        out, other = function(x), _bessel_i(x, 1 - order, scaled, False)
+        slope = node("sub", other, _bessel_i(x, 1, scaled, True)) if order else other  # I1' = I0 - I1 / x
         if scaled:
             slope = node("sub", slope, node("mul", node("sign", x), out))
         return out, node("mul", slope, t)
@@ -398,7 +397,8 @@ def comb(N, k, exact=False, repetition=False):
     whole = all(_rlx.value(v).dtype.kind in "iu" for v in (N, k))
     n, k = typed(*both_inexact(N, k))
     if repetition:
-        n = node("sub", node("add", n, k), 1)
+        none = node("bit_and", node("eq", n, 0), node("eq", k, 0))  # one choice of nothing
+        n = _where(none, 0, node("sub", node("add", n, k), 1))
     inside = node("bit_and", node("bit_and", node("ge", k, 0), node("ge", n, 0)), node("le", k, n))
     n, k = _where(inside, n, 1), _where(inside, k, 0)
     parts = node("add", node("lgamma", node("add", k, 1)), node("lgamma", node("add", node("sub", n, k), 1)))

@@ -45,6 +45,8 @@ def _chosen(name, numbers, n):
         raise ValueError(f"a window {(name, *parameters)}: a window takes a name and at most one parameter")
     if name in ("boxcar", "ones", "rect", "rectangular"):
         return _rlx.value(rnp.ones(n, "float64"))
+    if name in ("triang", "triangle"):  # the triangle of n + 1 elements, whose ends are not 0, without its last one
+        return 1 - rnp.abs((2 * rnp.arange(n, dtype="float64") - n) / (n + 2 - n % 2))
     return _rlx.value(_window({"hanning": "hann"}.get(name, name), n, False, "float64", *parameters))
 
 

@@ -289,7 +289,9 @@ def expm(A, *, upper_triangular=False, max_squarings=16):
 
 @op("*arrs")
 def block_diag(*arrs):
-    """The block diagonal matrix of these matrices."""
+    """The block diagonal matrix of these matrices; of none, a matrix of shape (1, 0)."""
+    if not arrs:
+        return zeros((1, 0))
     parts = [_rlx.value(a) for a in arrs]
     parts = [p if p.ndim == 2 else p.reshape(1, -1) for p in parts]
     dtype = _rlx.result_type(*parts)[0]

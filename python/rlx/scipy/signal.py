@@ -30,14 +30,15 @@ def welch(
     average="mean",
 ):
     """(frequencies, power density) of a signal by Welch's method. The window is a name or an array. nperseg is the
-    length of the array, or 256 by default. Segments longer than x are an error. detrend: "constant", "linear", a
-    function of segments, or False. The spectra of complex signals are two-sided.
+    length of the array, or 256 by default, and at most the length of x. detrend: "constant", "linear", a function of
+    segments, or False. The spectra of complex signals are two-sided.
     """
     complex_ = _rlx.result_type(x)[0].kind == "c"
     if not return_onesided or complex_ or detrend not in ("constant", False, None):
         given = (fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis, average)
         return csd(x, None, *given)
     name, numbers, nperseg = _split_window(window, nperseg, "welch")
+    nperseg = min(nperseg, rnp.shape(x)[axis]) if numbers is None else nperseg
     return _welch(x, numbers, name, fs, nperseg, noverlap, nfft, detrend, scaling, axis, average)
 
 
@@ -55,8 +56,10 @@ def _welch(x, numbers, name, fs, nperseg, noverlap, nfft, detrend, scaling, axis
 def _padded(x, low, high, mode):
     if low == high == 0:
         return x
-    if mode not in ("zeros", "even", "constant"):
-        raise ValueError(f"boundary {mode!r} is not 'zeros', 'even', 'constant' or None")
+    if mode not in ("zeros", "even", "odd", "constant"):
+        raise ValueError(f"boundary {mode!r} is not 'zeros', 'even', 'odd', 'constant' or None")
+    if mode == "odd":
+        return rnp.pad(x, [(0, 0)] * (len(x.shape) - 1) + [(low, high)], mode="reflect", reflect_type="odd")
     if mode == "zeros":
         return rnp.pad(x, [(0, 0)] * (len(x.shape) - 1) + [(low, high)])
     return rnp.pad(x, [(0, 0)] * (len(x.shape) - 1) + [(low, high)], mode={"even": "reflect", "constant": "edge"}[mode])
@@ -109,8 +112,8 @@ def stft(
     axis=-1,
     scaling="spectrum",
 ):
-    """(frequencies, times, transforms [.., frequencies, segments]) of x along an axis, which becomes the last. The
-    window is a name or an array. nperseg is the length of the array, or 256 by default.
+    """(frequencies, times, transforms) of x along an axis. The frequencies take the place of the axis, and the segments
+    come last. The window is a name or an array. nperseg is the length of the array, or 256 by default.
     """
     name, numbers, nperseg = _split_window(window, nperseg, "stft")
     given = (numbers, name, fs, nperseg, noverlap, nfft, return_onesided, boundary, padded, axis, scaling, detrend)
@@ -119,6 +122,7 @@ def stft(
 
 @op("x", "numbers")
 def _stft(x, numbers, name, fs, nperseg, noverlap, nfft, return_onesided, boundary, padded, axis, scaling, trend):
+    place = axis_of(axis, _rlx.value(x).ndim, "stft")
     x = _to_last(_rlx.value(x), axis, "stft")
     nfft, overlap, step = _steps(nperseg, noverlap, nfft)
     half = nperseg // 2 if boundary else 0
@@ -139,6 +143,7 @@ def _stft(x, numbers, name, fs, nperseg, noverlap, nfft, return_onesided, bounda
     dtype = _real_of(x.dtype)
     freqs = (rnp.fft.rfftfreq if onesided else rnp.fft.fftfreq)(nfft, 1 / fs, dtype)
     times = (rnp.arange(count, dtype=dtype) * step + (0 if boundary else nperseg / 2)) / fs
+    z = rnp.moveaxis(z, -2, place)
     return _rlx.value(freqs), _rlx.value(times), node("div", z, _scale(w, scaling, fs))
 
 
@@ -155,7 +160,7 @@ def istft(
     freq_axis=-2,
     scaling="spectrum",
 ):
-    """(times, signal) of the result of stft, with the same window."""
+    """(times, signal) of the result of stft, with the same window. Times keep their place among the axes."""
     name, numbers, nperseg = _split_window(window, nperseg, "istft", None)
     return _istft(
         Zxx, numbers, name, fs, nperseg, noverlap, nfft, input_onesided, boundary, time_axis, freq_axis, scaling
@@ -165,6 +170,8 @@ def istft(
 @op("Zxx", "numbers")
 def _istft(Zxx, numbers, name, fs, nperseg, noverlap, nfft, input_onesided, boundary, time_axis, freq_axis, scaling):
     z = _rlx.value(Zxx)
+    if z.dtype.kind != "c":
+        z = cast(z, "complex128" if z.dtype.name == "float64" else "complex64")
     rank = len(z.shape)
     freq, time = axis_of(freq_axis, rank, "istft"), axis_of(time_axis, rank, "istft")
     if freq == time:
@@ -175,12 +182,18 @@ def _istft(Zxx, numbers, name, fs, nperseg, noverlap, nfft, input_onesided, boun
     nfft = nfft or (points + 1 if input_onesided and nperseg == points + 1 else points)
     nfft, overlap, step = _steps(nperseg, noverlap, nfft)
     w, long = _long_window(name, numbers, nperseg, nfft, z.dtype)
+    wanted = nfft // 2 + 1 if input_onesided else nfft
+    if z.shape[-2] > wanted:
+        z = z[..., :wanted, :]
+    elif z.shape[-2] < wanted:  # frequencies that are not there are 0
+        z = rnp.pad(z, [(0, 0)] * (rank - 2) + [(0, wanted - z.shape[-2]), (0, 0)])
     z = node("mul", z, _scale(w, scaling, fs))
     y = _rlx.istft([z, long], _stft_options(nfft, step, bool(input_onesided)), None)
     half = nperseg // 2 if boundary else 0
     y = y[..., half : (z.shape[-1] - 1) * step + nperseg - half]
     dtype = _real_of(z.dtype)
-    return _rlx.value(rnp.arange(y.shape[-1], dtype=dtype) / fs), y
+    times = rnp.arange(y.shape[-1], dtype=dtype) / fs
+    return _rlx.value(times), rnp.moveaxis(y, -1, time - 1 if freq < time else time)
 
 
 _accept_names(globals())

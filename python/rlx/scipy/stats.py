@@ -408,7 +408,8 @@ poisson = _discrete(
 @_op("mu", "loc")
 def _poisson_entropy(mu, loc=0):
     """The entropy: of means up to 500 by its sum, beyond by its asymptotic series."""
-    (mu,) = _floats((mu,))
+    mu, loc = _floats((mu, loc))
+    mu = _rnp.broadcast_to(mu, _rnp.broadcast_shapes(mu.shape, loc.shape))
     far = mu > 500.0
     near = _where(far | (mu == 0), 1, mu)
     first = _rnp.maximum(_rnp.floor(near - 11 * _rnp.sqrt(near) - 12), 0)
@@ -611,13 +612,17 @@ def rankdata(a, method="average", *, axis=None, nan_policy="propagate"):
 def sem(a, axis=0, ddof=1, nan_policy="propagate", *, keepdims=False):
     """The standard error of the mean along an axis. nan_policy "omit": of the numbers that are not NaN."""
     if nan_policy == "omit":
+        given = _rlx.value(a)
         a, place = _along(a, axis, "sem")
         count = _rnp.sum(_rnp.logical_not(_rnp.isnan(a)), place, keepdims=keepdims)
         spread = _rnp.nanstd(a, place, ddof=ddof, keepdims=keepdims)
-        return spread / _rnp.sqrt(_cast(count, spread.dtype))
+        out = spread / _rnp.sqrt(_cast(count, spread.dtype))
+        return _rnp.reshape(out, (1,) * given.ndim) if keepdims and axis is None else out
     _propagates(nan_policy, "sem")
+    given = _rlx.value(a)
     a, place = _along(a, axis, "sem")
-    return _rnp.std(a, place, ddof=ddof, keepdims=keepdims) / _math.sqrt(a.shape[place])
+    out = _rnp.std(a, place, ddof=ddof, keepdims=keepdims) / _math.sqrt(a.shape[place])
+    return _rnp.reshape(out, (1,) * given.ndim) if keepdims and axis is None else out
 
 
 __all__ = """bernoulli beta betabinom binom cauchy chi2 dirichlet expon gamma gaussian_kde gennorm geom gumbel_l
