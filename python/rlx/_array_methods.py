@@ -73,6 +73,16 @@ def _view(self, dtype=None, *more):
     return _bitcast(self, dtype, shape)
 
 
+def _byteswap(self):
+    """The array with the bytes of each element in the other order; of each part of complex numbers."""
+    size = self.dtype.itemsize // (2 if self.dtype.kind == "c" else 1)
+    if size == 1:
+        return self
+    flat = rnp.ravel(self)
+    swapped = rnp.flip(rnp.reshape(flat.view("uint8"), (-1, size)), -1)
+    return rnp.reshape(rnp.ravel(swapped).view(self.dtype), self.shape)
+
+
 def _tobytes(self, order="C"):
     """The elements as bytes, row by row; with order "F" column by column."""
     import numpy as np
@@ -184,6 +194,7 @@ def install():
         cls.__array_namespace__ = _namespace
         cls.__contains__ = _contains
         cls.view = named(_view, "view")
+        cls.byteswap = named(_byteswap, "byteswap")
         for name in _INSTEAD:
             setattr(cls, name, _Advice(name))
         cls.__dir__ = _dir

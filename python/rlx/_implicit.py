@@ -325,12 +325,15 @@ def custom_gradient(fun):
             outs, rule = both(xs)
             cts = found["out"].unflatten([filled(o.shape, 0, o.dtype) for o in outs])
             found["rule"] = _Opened(rule, (cts,), _name(fun))
+            found["results"] = [(o.shape, o.dtype) for o in outs]
             return outs + found["rule"].captured
 
         def backward(given):
             opened = found["rule"]
             n = len(opened.captured)
-            result = opened.out_treedef.unflatten(opened.call(given[n:], given[:n]))
+            moved = iter(given[n:])  # results that are no floats have no cotangents
+            cts = [next(moved) if d.kind in "fc" else filled(s, 0, d) for s, d in found["results"]]
+            result = opened.out_treedef.unflatten(opened.call(cts, given[:n]))
             result = result if isinstance(result, tuple) else (result,)
             cts = tree.leaves(result)
             if len(cts) != len(values):

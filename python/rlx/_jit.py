@@ -35,6 +35,14 @@ class ShapeDtype:
         self.dtype = _rlx.dtype(dtype)
         self.weak_type = weak_type
 
+    @classmethod
+    def like(cls, x):
+        """That of an array, a number or another ShapeDtype."""
+        if isinstance(x, cls) or hasattr(x, "shape") and hasattr(x, "dtype"):
+            return cls(x.shape, x.dtype, getattr(x, "weak_type", False))
+        found = _rlx.array_from(x)
+        return cls(found.shape, found.dtype, found.weak_type)
+
     @property
     def ndim(self):
         """The number of axes."""
@@ -506,6 +514,8 @@ def jit(
         (donate_argnames,) if isinstance(donate_argnames, str) else donate_argnames
     )
     arguments.check(donate)
+    if both := {a if isinstance(a, str) else arguments.name(a) for a in donate} & arguments.names:
+        raise ValueError(f"jit: {sorted(both)} cannot be static and donated: static arguments have no memory")
     wrapped = _Wrapped(
         fun,
         arguments,

@@ -182,6 +182,8 @@ def on_device(x, device, what):
     """The array x on a device; None: where it is."""
     if device is None:
         return x
+    if isinstance(x, tuple):
+        return tuple(on_device(v, device, what) for v in x)
     if _rlx.tracing():
         raise TypeError(
             f"{what}: device={device!r} inside a compiled function, which runs on one device: rlx.jit(f, device=...) "

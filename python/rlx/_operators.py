@@ -191,22 +191,38 @@ class _AtIndex:
 
     def get(self, *, mode=None, fill_value=None, **hints):
         """x[index], with fill_value where an index is out of range in mode "fill"."""
-        _check_hints(hints)
-        return _indexing.get(self.x, self.index, mode, fill_value)
+        index, mode = _index_of(self, hints, mode, "clip" if fill_value is None else "fill")
+        return _indexing.get(self.x, index, mode, fill_value)
 
 
-def _check_hints(hints):
-    """Accepts the hints of JAX. They do not change the result."""
+def _index_of(at, hints, mode, default):
+    """(the index, the mode): accepts the hints of JAX. Only wrap_negative_indices=False changes the result."""
     for name in hints:
         if name not in ("indices_are_sorted", "unique_indices", "wrap_negative_indices"):
             raise TypeError(f"x.at[...] takes mode, fill_value of get, and JAX's hints; got {name!r}")
-    if not hints.get("wrap_negative_indices", True):
-        raise NotImplementedError("wrap_negative_indices=False: negative indices count from the end here")
+    if hints.get("wrap_negative_indices", True):
+        return at.index, mode
+    mode = default if mode is None else mode
+    how = str(getattr(mode, "name", mode)).lower()
+    if how == "wrap":
+        return at.index, mode
+    below = 0 if how in ("clip", "clamp") else 2**31 - 1
+    entries = at.index if isinstance(at.index, tuple) else (at.index,)
+    entries = tuple(_without_negative(i, below) for i in entries)
+    return entries if isinstance(at.index, tuple) else entries[0], mode
+
+
+def _without_negative(i, number):
+    """The entry of an index with a number, 0 or one out of range, in place of negative ones."""
+    if isinstance(i, list) or hasattr(i, "dtype"):
+        i = rnp.asarray(i)
+        return rnp.where(i < 0, number, i.astype("int64")) if i.dtype.kind == "i" else i
+    return number if type(i) is int and i < 0 else i
 
 
 def _update(at, values, how, mode, hints):
-    _check_hints(hints)
-    return _indexing.update(at.x, at.index, values, how, mode)
+    index, mode = _index_of(at, hints, mode, "drop")
+    return _indexing.update(at.x, index, values, how, mode)
 
 
 _BINARY = {

@@ -1,5 +1,6 @@
 """The segment reductions of jax.ops."""
 
+import functools
 import operator
 
 from . import _rlx
@@ -38,7 +39,8 @@ def _largest(dtype):
 _ARGUMENTS = """
 
     Row i of data, over the axes of segment_ids, belongs to segment segment_ids[i]. Rows whose id is not in
-    [0, num_segments) are ignored. indices_are_sorted, unique_indices, bucket_size and mode have no effect.
+    [0, num_segments) are ignored. num_segments is needed where segment_ids are traced; it is their maximum and 1
+    otherwise. indices_are_sorted, unique_indices, bucket_size and mode have no effect.
     """
 
 
@@ -54,7 +56,18 @@ def _function(name, how, first, sentence):
     ):
         return _joined(name, how, first, data, segment_ids, num_segments)
 
-    return op("data", "segment_ids")(named(call, name, sentence + _ARGUMENTS))
+    inner = op("data", "segment_ids")(named(call, name, sentence + _ARGUMENTS))
+
+    @functools.wraps(inner)
+    def function(data, segment_ids, num_segments=None, *rest, **hints):
+        if num_segments is None and not isinstance(segment_ids, _rlx.Value):
+            import numpy as np
+
+            ids = np.asarray(segment_ids)
+            num_segments = max(int(ids.max()) + 1, 0) if ids.size and ids.dtype.kind in "iu" else 0
+        return inner(data, segment_ids, num_segments, *rest, **hints)
+
+    return function
 
 
 segment_sum = _function(

@@ -290,8 +290,14 @@ def linearize(fun, *primals, has_aux=False):
         return (outs[0], push, outs[1]) if has_aux else (outs, push)
     outs, record = recorded(fun, primals)
     forward = record.derive(_forward, _name(fun))
+    shapes = [getattr(x, "shape", ()) for x in tree.leaves(primals)]
 
     def push(*tangents):
+        given = [getattr(x, "shape", ()) for x in tree.leaves(tangents)]
+        if given != shapes:
+            raise ValueError(
+                f"linearize of {_name(fun)}: tangents of shapes {given}; those of the primals are {shapes}"
+            )
         moved = forward(primals, tangents)
         return moved[0] if has_aux else moved
 
@@ -424,7 +430,7 @@ def vmap(fun, in_axes=0, out_axes=0, axis_size=None, axis_name=None):
     axis_size = plain_int(axis_size)
     if not isinstance(axis_size, (int, _rlx.Dim, type(None))) or isinstance(axis_size, int) and axis_size < 0:
         raise ValueError(f"vmap of {_name(fun)}: axis_size must be the extent of the batch axis, got {axis_size!r}")
-    if not (in_axes is None or isinstance(in_axes, (int, tuple, dict))):
+    if isinstance(in_axes, bool) or not (in_axes is None or isinstance(in_axes, (int, tuple, dict))):
         raise TypeError(f"vmap of {_name(fun)}: in_axes must be an int, None or a tuple of them, got {in_axes!r}")
 
     def inner(*args, **kwargs):

@@ -147,6 +147,7 @@ from ._reductions import (  # noqa: F401
     cummin,
     cumprod,
     cumsum,
+    padtype_to_pads,
     reduce,
     reduce_max,
     reduce_min,

@@ -13,6 +13,32 @@ class Precision(enum.Enum):
     HIGHEST = 2
 
 
+class EigImplementation(enum.Enum):
+    """The libraries for eigenvalues in JAX. It has no effect: there is one implementation."""
+
+    CUSOLVER = "cusolver"
+    LAPACK = "lapack"
+    MAGMA = "magma"
+
+
+class EighImplementation(enum.Enum):
+    """The algorithms for eigenvalues of Hermitian matrices in JAX. It has no effect: there is one implementation."""
+
+    QR = "QR"
+    JACOBI = "Jacobi"
+    QDWH = "QDWH"
+
+
+class SvdAlgorithm(enum.Enum):
+    """The algorithms for singular values in JAX. It has no effect: there is one implementation."""
+
+    DEFAULT = "default"
+    QR = "QR"
+    JACOBI = "Jacobi"
+    POLAR = "polar"
+    DIVIDE_AND_CONQUER = "divide_and_conquer"
+
+
 class FftType(enum.IntEnum):
     """The transforms of lax.fft."""
 

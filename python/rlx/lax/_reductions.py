@@ -239,6 +239,12 @@ def _windows_of(operand, kind, window, strides, padding, base, dilation):
     return out[0] if kind in ("max", "min") else out
 
 
+def padtype_to_pads(in_shape, window_shape, window_strides, padding):
+    """[(low, high) of each axis]: the padding that "SAME", "SAME_LOWER" or "VALID" means for windows of this shape."""
+    sizes = [tuple(builtins.map(int, v)) for v in (in_shape, window_shape, window_strides)]
+    return [tuple(builtins.map(int, pair)) for pair in window_padding(padding, *sizes)]
+
+
 def reduce_window(
     operand,
     init_value,

@@ -18,10 +18,14 @@ from ._factors import (
     tridiagonal,
     tridiagonal_solve,
 )
+from ._kinds import EigImplementation, EighImplementation, SvdAlgorithm
 from ._shapes import iota
 from .._names import accept_names as _accept_names
 
 __all__ = [
+    "EigImplementation",
+    "EighImplementation",
+    "SvdAlgorithm",
     "cholesky",
     "cholesky_update",
     "eig",
@@ -125,8 +129,12 @@ def qr(x, *, pivoting=False, full_matrices=True):
 
 
 @op("x")
-def eigh(x, *, lower=True, symmetrize_input=True, sort_eigenvalues=True, subset_by_index=None):
-    """(eigenvectors as columns, eigenvalues in ascending order) of (x + x^H) / 2, or of one triangle alone."""
+def eigh(
+    x, *, lower=True, symmetrize_input=True, sort_eigenvalues=True, subset_by_index=None, implementation=None
+):
+    """(eigenvectors as columns, eigenvalues in ascending order) of (x + x^H) / 2, or of one triangle alone.
+    `implementation` has no effect.
+    """
     if subset_by_index is not None:
         raise NotImplementedError("eigh: subset_by_index is not supported; index the full result")
     x = _symmetrized(inexact(x), symmetrize_input)

@@ -306,6 +306,7 @@ from ._search import (  # noqa: E402, F401
     sort_complex,
     take,
     take_along_axis,
+    top_k,
     union1d,
     unique,
     unique_all,

@@ -480,6 +480,19 @@ def extract(condition, x, *, size=None, fill_value=0):
     return compress(ravel(condition), x, size=size, fill_value=fill_value)
 
 
+def top_k(a, k, *, axis=-1, mode="largest", sorted=True):
+    """(the k largest or smallest elements along an axis, their indices as int32), in order, whatever `sorted` says."""
+    if mode not in ("largest", "smallest"):
+        raise ValueError(f'top_k: mode {mode!r}; it must be "largest" or "smallest"')
+    a = held(a)
+    axis, k = axis_of(axis, a.ndim, "top_k"), int_static(k, "top_k: k")
+    if not 0 <= k <= a.shape[axis]:
+        raise ValueError(f"top_k: k = {k} of {a.shape[axis]} elements along axis {axis}")
+    chosen = (slice(None),) * axis + (slice(0, k),)
+    places = argsort(a, axis, descending=mode == "largest")[chosen]
+    return take_along_axis(a, places, axis), places
+
+
 # -- sets --
 
 

@@ -7,6 +7,7 @@ from .. import _rlx
 from .._control import custom_jvp
 from .._nodes import inexact, node
 from .._op import op
+from ..numpy import broadcast_shapes as _shape_of_both
 from ..numpy._base import both_inexact, cast, int_static, typed
 
 
@@ -125,7 +126,11 @@ def _erfcx_rule(primals, tangents):
 
 @op("x")
 def erfcx(x):
-    """exp(x^2) erfc(x)."""
+    """exp(x^2) erfc(x), of complex numbers too."""
+    if inexact(x).dtype.kind == "c":
+        from ._complex_special import wofz
+
+        return wofz(inexact(x) * 1j)
     return _erfcx(_real(x, "erfcx"))
 
 
@@ -262,11 +267,29 @@ def _expn_of(n, x):
     return _where(node("lt", x, 0), _nan_like(x), far)
 
 
+def _expn_of_several(n, x):
+    """E_n for nested tuples of integers."""
+    import numpy as np
+
+    n = np.asarray(n)
+    known = sorted(set(n.ravel().tolist()))
+    if n.dtype.kind not in "iu" or len(known) > 64:
+        raise TypeError(f"expn: n has {len(known)} different values of {n.dtype.name}; at most 64 integers are supported")
+    shape = _shape_of_both(n.shape, x.shape)
+    x, places = _rlx.expand([x], shape), _rlx.expand([_rlx.value(n.astype("int32"))], shape)
+    out = cast(0, x.dtype)
+    for k in known:
+        out = _where(node("eq", places, k), expn(int(k), x), out)
+    return out
+
+
 @op("x")
 def expn(n, x):
     """The generalized exponential integral E_n: that of exp(-x t) / t^n from 1 to infinity. n is a Python integer, 0 or
-    more.
+    more, or an array of few different ones that are known.
     """
+    if isinstance(n, tuple):
+        return _expn_of_several(n, _real(x, "expn"))
     n, x = int_static(n, "expn: n"), _real(x, "expn")
     if not 0 <= n <= 1 << 20:
         raise ValueError(f"expn: n = {n}; it must be from 0 to {1 << 20}")

@@ -69,13 +69,14 @@ def _checked(x, type, norm, what):
     if norm not in (None, "backward", "ortho", "forward"):
         raise ValueError(f'{what}: norm {norm!r}; it must be None, "backward", "ortho" or "forward"')
     x = _inexact(x)
-    if x.dtype.kind != "f":
-        raise TypeError(f"{what} of complex numbers: transform the real and the imaginary part")
     return x if x.dtype.itemsize >= 4 else _rlx.add_node("cast", (x,), {"to": _rlx.dtype("float32")})
 
 
 def _along(x, type, n, axis, norm, inverse, what):
     x = _checked(x, type, norm, what)
+    if x.dtype.kind == "c":  # the transforms are real
+        parts = [_along(p, type, n, axis, norm, inverse, what) for p in (rnp.real(x), rnp.imag(x))]
+        return _rlx.add_node("complex", tuple(parts), {})
     axis = _axis_of(axis, x.ndim, what)
     rows = rnp.moveaxis(x, axis, -1)
     if n is not None:

@@ -6,6 +6,7 @@ from .. import _rlx
 from .._names import accept_names as _accept_names, getattr_of as _getattr_of
 from .. import lax as _lax
 from .. import nn as _nn
+from .. import numpy as _rnp
 from .._nodes import inexact as _inexact
 from .._nodes import node as _node
 from .._op import op as _op
@@ -68,7 +69,18 @@ entr = _one("entr", "-x log(x), 0 at 0 with derivative +inf, and -inf below.")
 ndtr = _one("ndtr", "The cumulative distribution function of the normal distribution.")
 log_ndtr = _one("log_ndtr", "log(ndtr(x)), accurate far below 0.")
 ndtri = _one("ndtri", "The inverse of ndtr.")
-gamma = _one("gamma", "The gamma function.")
+_real_gamma = _one("gamma", "The gamma function.")
+
+
+@_op("x")
+def gamma(x):
+    """The gamma function, of complex numbers too, whose poles are NaN."""
+    x = _inexact(x)
+    if x.dtype.kind != "c":
+        return _real_gamma(x)
+    re, im = _rnp.real(x), _rnp.imag(x)
+    pole = (im == 0) & (re <= 0) & (re == _rnp.floor(re))
+    return _rnp.where(pole, complex(_math.nan, _math.nan), _rnp.exp(loggamma(_rnp.where(pole, 1, x))))
 xlogy = _two("xlogy", "x log(y), 0 where x is 0, with derivative log(y) by x there.")
 xlog1py = _two("xlog1py", "x log(1 + y), 0 where x is 0, with derivative log(1 + y) by x there.")
 rel_entr = _two("rel_entr", "x log(x / y).")
