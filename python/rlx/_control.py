@@ -404,6 +404,9 @@ class _Ruled:
         eager.__name__ = _name(fun)
         self._eager = live(eager, static_argnums=nondiff)
 
+    def __deepcopy__(self, memo):
+        return self  # as a function
+
     def _places(self, fun, names):
         import inspect
 

@@ -375,3 +375,72 @@ def test_vectorize_checks_shapes():
     close(rnp.vectorize(lambda x, y: x if y is None else x + y)(np.arange(3), None), np.arange(3))
     with pytest.raises(ValueError, match="positions count from 0"):
         rnp.vectorize(lambda x: x, excluded={-1})
+
+
+def test_windows_of_several_arrays():
+    x = np.arange(6.0).reshape(2, 3)
+    pair = lambda a, b: (a[0] + b[0], rlx.lax.max(a[1], b[1]))  # noqa: E731
+    sums, largest = rlx.lax.reduce_window((x, -x), (0.0, -np.inf), pair, (1, 2), (1, 1), "VALID")
+    close(sums, x[:, 1:] + x[:, :-1])
+    close(largest, -x[:, :-1])
+    with pytest.raises(ValueError, match="one value for each"):
+        rlx.lax.reduce_window((x, x), (0.0,), pair, (1, 2), (1, 1), "VALID")
+    assert rlx.lax.padtype_to_pads((7, 7), (3, 2), (2, 2), "SAME") == [(1, 1), (0, 1)]
+
+
+@pytest.mark.parametrize("mode", ["clip", "drop", "fill", None])
+def test_negative_indices_that_do_not_wrap(mode):
+    import jax.numpy as jnp
+
+    ours, theirs, index = rnp.arange(5.0), jnp.arange(5.0), np.array([-1, 2])
+    options = dict(mode=mode, wrap_negative_indices=False)
+    close(ours.at[index].get(**options), np.asarray(theirs.at[index].get(**options)))
+    close(ours.at[index].set(9, **options), np.asarray(theirs.at[index].set(9, **options)))
+    close(ours.at[-1].add(9, **options), np.asarray(theirs.at[-1].add(9, **options)))
+
+
+def test_complex_functions_and_transforms():
+    z = np.array([0.5 + 1j, -1.5 + 0.1j, 3, -2.5, 4 - 3j, 0.1j])
+    close(rlx.scipy.special.gamma(z), scipy.special.gamma(z), 1e-12)
+    assert np.all(np.isnan(np.asarray(rlx.scipy.special.gamma(np.array([0, -2 + 0j])))))
+    close(rlx.scipy.special.erfcx(z), scipy.special.erfcx(z), 1e-12)
+    for name in ("dct", "idct", "dctn", "idctn"):
+        close(getattr(rlx.scipy.fft, name)(z.reshape(2, 3)), getattr(scipy.fft, name)(z.reshape(2, 3)), 1e-12)
+    n, x = np.array([[1], [2], [5]]), np.array([0.3, 1.0, 4.0])
+    close(rlx.scipy.special.expn(n, x), scipy.special.expn(n, x), 1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "float32", "float64", "complex64"])
+def test_bytes_in_the_other_order(dtype):
+    x = np.arange(6).reshape(2, 3).astype(dtype)
+    assert np.asarray(rnp.asarray(x).byteswap()).tobytes() == x.byteswap().tobytes()
+
+
+def test_top_k():
+    x = np.array([[3, 1, 3, 2], [0, 5, 4, 4]], "uint8")
+    values, places = rnp.top_k(x, 2)
+    close(values, [[3, 3], [5, 4]])
+    close(places, [[0, 2], [1, 2]])
+    close(rnp.top_k(x, 1, axis=0, mode="smallest")[0], [[0, 1, 3, 2]])
+
+
+def test_copies_and_checks_of_arguments():
+    import copy
+
+    f = rlx.jit(lambda x: copy.copy(copy.deepcopy(x)) + 1)
+    assert f(1.0) == 2
+    rule = rlx.custom_gradient(lambda x: ((x, rnp.round(x).astype("int32")), lambda ct: 2 * rnp.ones_like(x)))
+    close(rlx.grad(lambda x: rnp.sum(rule(x)[0]))(rnp.ones(3)), [2, 2, 2])  # a result without a cotangent
+    with pytest.raises(ValueError, match="tangents of shapes"):
+        rlx.linearize(rnp.sum, rnp.ones(3))[1](rnp.ones((3, 2)))
+    with pytest.raises(TypeError, match="in_axes"):
+        rlx.vmap(lambda x: x, in_axes=False)
+    with pytest.raises(ValueError, match="static and donated"):
+        rlx.jit(lambda x: x, static_argnames="x", donate_argnames="x")
+    with pytest.raises(TypeError, match="integer dtype"):
+        rlx.lax.argmax(np.arange(3.0), 0, np.float32)
+    x, step = rnp.linspace(0, 1, 3, retstep=True, device="cpu")
+    close(x, [0, 0.5, 1])
+    ids = np.array([0, 0, 2])
+    close(rlx.ops.segment_sum(np.arange(3.0), ids), [1, 0, 2])
+    close(rlx.jit(lambda x: rlx.ops.segment_sum(x, ids))(np.arange(3.0)), [1, 0, 2])

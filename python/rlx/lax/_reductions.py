@@ -255,13 +255,16 @@ def reduce_window(
     base_dilation=None,
     window_dilation=None,
 ):
-    """Reduces each window with computation(a, b), beginning with init_value, which is also the padding.
+    """Reduces each window with computation(a, b), beginning with init_value, which is also the padding. The operand is an
+    array or a tree of arrays of one shape; init_value has the same tree.
 
     add, mul, max and min with their identity as init_value are one op. With other values or functions the size of the
     program grows with the size of the window.
     """
-    dtype = operand.dtype if isinstance(operand, (_rlx.Value, _rlx.Array)) else rnp.asarray(operand).dtype
-    kind = _window_kind(computation, init_value, dtype)
+    leaves, treedef = tree.flatten(operand)
+    several = len(leaves) != 1 or leaves[0] is not operand
+    dtype = None if several else operand.dtype if isinstance(operand, (_rlx.Value, _rlx.Array)) else rnp.asarray(operand).dtype
+    kind = None if several else _window_kind(computation, init_value, dtype)
     if kind:
         lists = [v if v is None else tuple(v) for v in (window_dimensions, window_strides, base_dilation)]
         dilation = window_dilation if window_dilation is None else tuple(window_dilation)
@@ -275,15 +278,22 @@ def reduce_window(
         static = (computation, *sizes[:2], padding, *sizes[2:])
         run = lambda: lambda x, first: reduce_window(x, first, *static)  # noqa: E731
         return cached_live(("reduce_window", *static[1:]), (computation,), run)(operand, init_value)
-    x = _rlx.value(operand)
+    xs, firsts = [_rlx.value(x) for x in leaves], tree.leaves(init_value)
+    if len(firsts) != len(xs) or len({x.shape for x in xs}) != 1:
+        raise ValueError(
+            f"reduce_window: {len(firsts)} initial values and operands of shapes {[x.shape for x in xs]}; there must be "
+            "one value for each, and one shape"
+        )
+    x = xs[0]
     ones = (1,) * x.ndim
     strides, dilation, base = window_strides or ones, window_dilation or ones, base_dilation or ones
     spans = [(w - 1) * d + 1 for w, d in zip(window_dimensions, dilation)]
     pads = window_padding(padding, x.shape, spans, strides)
-    x = pad(x, init_value, [(low, high, b - 1) for (low, high), b in zip(pads, base)])
-    _, treedef = tree.flatten(0)
-    out, join = None, _elementwise(computation, 1)
-    for part in windows(x, window_dimensions, strides, dilation):
-        out = [rnp.broadcast_to(cast(init_value, x.dtype), part.shape)] if out is None else out
-        out = join(out, [part], treedef)
-    return out[0]
+    pads = [(low, high, b - 1) for (low, high), b in zip(pads, base)]
+    firsts = [cast(f, x.dtype) for f, x in zip(firsts, xs)]
+    xs = [pad(x, f, pads) for x, f in zip(xs, firsts)]
+    out, join = None, _elementwise(computation, len(xs))
+    for parts in zip(*(windows(x, window_dimensions, strides, dilation) for x in xs)):
+        out = [rnp.broadcast_to(f, p.shape) for f, p in zip(firsts, parts)] if out is None else out
+        out = join(out, list(parts), treedef)
+    return treedef.unflatten(out)
