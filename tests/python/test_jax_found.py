@@ -444,3 +444,14 @@ def test_copies_and_checks_of_arguments():
     ids = np.array([0, 0, 2])
     close(rlx.ops.segment_sum(np.arange(3.0), ids), [1, 0, 2])
     close(rlx.jit(lambda x: rlx.ops.segment_sum(x, ids))(np.arange(3.0)), [1, 0, 2])
+
+
+def test_mode_with_nan_and_orders_of_polygamma():
+    x = np.array([[1, np.nan, 2, np.nan], [3, 3, 1, 1]])
+    for axis in (0, 1, None):
+        got, wanted = rlx.scipy.stats.mode(x, axis=axis), scipy.stats.mode(x, axis=axis)
+        close(got.mode, wanted.mode)
+        close(got.count, wanted.count)
+    n = np.array([1, 5, 9], "int32")
+    got = np.asarray(rlx.scipy.special.polygamma(n, np.full(3, 9, "float16")), "float32")  # 9! is no float16
+    close(got, scipy.special.polygamma(n, 9.0), 2e-3)

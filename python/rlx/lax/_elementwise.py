@@ -200,12 +200,13 @@ def _polygammas(m, x):
     from ..scipy.special import zeta
 
     dtype = inexact(x).dtype
-    m, x = cast(m, dtype), cast(x, dtype)
+    wide = dtype if dtype.itemsize >= 4 else _rlx.dtype("float32")  # factorials
+    m, x = cast(m, wide), cast(x, wide)
     order = rnp.where(m > 0, m, 1)
     sign = rnp.where(rnp.mod(order, 2) == 1, 1, -1)
     high = sign * rnp.exp(lgamma(order + 1)) * zeta(order + 1, x)
     wrong = (m < 0) | (m != rnp.floor(m))
-    return rnp.where(wrong, rnp.nan, rnp.where(m == 0, digamma(x), high))
+    return cast(rnp.where(wrong, rnp.nan, rnp.where(m == 0, digamma(x), high)), dtype)
 
 
 def polygamma(m, x):

@@ -563,16 +563,19 @@ def _run_starts(ordered):
 
 @_op("a")
 def mode(a, axis=0, nan_policy="propagate", keepdims=False):
-    """(the most frequent value along an axis, the least of several; how often it occurs)."""
+    """(the most frequent value along an axis, the least of several; how often it occurs). NaN counts as one value, the
+    largest.
+    """
     _propagates(nan_policy, "mode")
     given = _rlx.value(a)
     a, place = _along(a, axis, "mode")
     a = _rnp.sort(_rnp.moveaxis(a, place, -1), -1)
     counts = _counted(a.shape) - _run_starts(a)[0] + 1  # of the elements so far in the run
+    if a.dtype.kind == "f":  # NaN is one value, the last
+        bad = _rnp.isnan(a)
+        counts = _where(bad, _cast(_rnp.cumsum(bad, -1), counts.dtype), counts)
     at = _rnp.argmax(counts, -1, keepdims=True)
     found, counts = (_rnp.take_along_axis(v, at, -1) for v in (a, counts))
-    if a.dtype.kind == "f":  # NaN is sorted last
-        found = _where(_rnp.isnan(a[..., -1:]), _math.nan, found)
     out = [_rnp.moveaxis(v, -1, place) for v in (found, counts)]
     if not keepdims:
         out = [_rnp.squeeze(v, place) for v in out]

@@ -123,6 +123,8 @@ class _Config:
     def __getattr__(self, name):
         if name.startswith("jax_"):
             return _VALUES.get(name)
+        if name == "x64_enabled":
+            return bool(_VALUES.get("jax_enable_x64"))
         raise AttributeError(name)
 
 
