@@ -2,6 +2,7 @@
 
 import operator
 import os
+import sys
 
 from . import _rlx
 
@@ -201,12 +202,23 @@ def _given(names, star, args, kwargs):
 # -- whose error it is --
 
 
+def _of_library(file):
+    """Whether the package calls this file: a module of Python, or NumPy."""
+    numpy = sys.modules.get("numpy")
+    return (
+        file.startswith(_LIBRARY)
+        and "site-packages" not in file
+        or numpy is not None
+        and file.startswith(os.path.dirname(numpy.__file__) + os.sep)
+    )
+
+
 def _by_python(error):
     """Whether Python raised the error inside this package, and no `raise` of the package nor code of the user."""
     trace = error.__traceback__
     while True:
         file = trace.tb_frame.f_code.co_filename
-        if not file.startswith(_FOLDER) and (not file.startswith(_LIBRARY) or "site-packages" in file):
+        if not file.startswith(_FOLDER) and not _of_library(file):
             return False
         if trace.tb_next is None:
             break

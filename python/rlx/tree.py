@@ -124,6 +124,8 @@ def transpose(outer, inner, tree):
 
     inner None: the structure of the first inner tree.
     """
+    if not isinstance(outer, TreeDef) or not isinstance(inner, (TreeDef, type(None))):
+        raise TypeError("tree.transpose: outer and inner are treedefs, which tree.structure gives")
     parts = _beside(outer, tree, "tree.transpose")
     inner = structure(parts[0]) if inner is None else inner
     rows = [_beside(inner, part, "tree.transpose") for part in parts]

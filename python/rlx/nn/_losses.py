@@ -128,6 +128,8 @@ def kl_divergence_with_log_targets(log_predictions, log_targets, axis=-1):
 def smooth_labels(labels, alpha):
     """(1 - alpha) * labels + alpha / classes, with the classes along the last axis."""
     labels = inexact(labels)
+    if labels.ndim == 0 or labels.shape[-1] == 0:
+        raise ValueError(f"smooth_labels: labels of shape {labels.shape} have no classes along their last axis")
     return (1 - alpha) * labels + alpha / labels.shape[-1]
 
 

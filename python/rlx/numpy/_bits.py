@@ -41,7 +41,7 @@ def unpackbits(x, axis=None, count=None, bitorder="big"):
     places = _weights(bitorder)
     x = value(x)
     if x.dtype.name != "uint8":
-        raise TypeError(f"unpackbits of {x.dtype.name}: it takes uint8")
+        raise TypeError(f"unpackbits: x must be uint8, got {x.dtype.name}")
     if axis is None:
         x, axis = ravel(x), 0
     axis = axis_of(axis, x.ndim, "unpackbits")

@@ -308,8 +308,9 @@ def tensorsolve(a, b, axes=None):
     """Solves tensordot(a, x, x.ndim) = b."""
     a, b = inexact(a), inexact(b)
     if axes is not None:
-        kept = [k for k in range(a.ndim) if k not in axes_of(axes, a.ndim, "tensorsolve")]
-        a = node("transpose", a, perm=kept + [k % a.ndim for k in axes])
+        moved = axes_of(axes, a.ndim, "tensorsolve")
+        last = [k % a.ndim for k in (axes if isinstance(axes, (list, tuple)) else (axes,))]
+        a = node("transpose", a, perm=[k for k in range(a.ndim) if k not in moved] + last)
     shape = a.shape[b.ndim :]
     n = _math.prod(shape)
     if n != _math.prod(a.shape[: b.ndim]) or a.shape[: b.ndim] != b.shape:
