@@ -506,7 +506,8 @@ def orthogonal(key, n, shape=(), dtype="float32", m=None):
 def _drawn(name, what, key, parameters, shape, dtype):
     dtype = _float_dtype(dtype, what)
     shape = _shape_of(shape, parameters, what)
-    return _rlx.draw(name, [_single(key, what), *(_cast(p, dtype) for p in parameters)], shape, dtype)
+    wide = dtype if dtype.itemsize >= 4 else _rlx.dtype("float32")  # float16 has no shape of 1e-9, and none of 1e5
+    return _cast(_rlx.draw(name, [_single(key, what), *(_cast(p, wide) for p in parameters)], shape, wide), dtype)
 
 
 @_op("key", "a")
@@ -546,9 +547,16 @@ def t(key, df, shape=(), dtype="float32"):
 @_op("key", "dfnum", "dfden")
 def f(key, dfnum, dfden, shape=None, dtype="float32"):
     """F numbers: ratios of two chi-square numbers, each divided by its degrees of freedom."""
-    shape, keys = _shape_of(shape, (dfnum, dfden), "f"), split(key)
-    over = chisquare(keys[0], dfnum, shape, dtype) / _cast(dfnum, dtype)
-    return over / (chisquare(keys[1], dfden, shape, dtype) / _cast(dfden, dtype))
+    dtype, shape, keys = _float_dtype(dtype, "f"), _shape_of(shape, (dfnum, dfden), "f"), split(key)
+    wide = dtype if dtype.itemsize >= 4 else _rlx.dtype("float32")
+    dfnum, dfden = _cast(dfnum, wide), _cast(dfden, wide)
+    over, under = (chisquare(k, df, shape, wide) for k, df in zip(keys, (dfnum, dfden)))
+    out = over / dfnum / (under / dfden)
+    # Both numbers may be too small for the dtype, or too large: then the logarithms decide.
+    halves = [loggamma(k, df / 2, shape, wide) for k, df in zip(keys, (dfnum, dfden))]
+    lost = (over == 0) & (under == 0) | (over == _math.inf) & (under == _math.inf)
+    far = _rnp.exp(halves[0] - halves[1] + (_rnp.log(dfden) - _rnp.log(dfnum)))
+    return _cast(_rnp.where(lost, far, out), dtype)
 
 
 @_op("key", "alpha")
@@ -556,11 +564,12 @@ def dirichlet(key, alpha, shape=None, dtype="float32", *, method=None):
     """Dirichlet vectors, whose positive elements add up to 1: [*shape, K] for alpha [.., K]."""
     _check_method(method, "dirichlet")
     dtype = _float_dtype(dtype, "dirichlet")
-    alpha = _cast(alpha, dtype)
+    wide = dtype if dtype.itemsize >= 4 else _rlx.dtype("float32")
+    alpha = _cast(alpha, wide)
     if not alpha.ndim:
         raise ValueError("dirichlet: alpha needs an axis, [.., K]")
     shape = _shape_of(shape, (_rnp.empty(alpha.shape[:-1]),), "dirichlet")
-    return _rlx.draw("dirichlet", [_single(key, "dirichlet"), alpha], shape, dtype)
+    return _cast(_rlx.draw("dirichlet", [_single(key, "dirichlet"), alpha], shape, wide), dtype)
 
 
 @_op("key", "lam")

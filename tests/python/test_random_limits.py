@@ -244,3 +244,26 @@ def test_multinomial_counts():
         counts = np.asarray(random.multinomial(random.key(5), n, np.array(p, np.float32), shape=(200, len(p))))
         assert (counts.sum(-1) == n).all() and (counts >= 0).all() and not counts[:, np.array(p) == 0].any()
         assert np.allclose(counts.mean(0), n * np.array(p), atol=4 * math.sqrt(n / 4 / 200) + 1e-9)
+
+
+@pytest.mark.parametrize("dtype", FORMATS)
+def test_parameters_beyond_the_range_of_the_dtype(dtype):
+    """Parameters that float16 rounds to 0 or infinity, and gamma numbers that any dtype rounds so."""
+    key = random.key(1)
+    for small, large in ((1e-9, 1e5), (1e-30, 1e30)):
+        draws = {
+            "beta": lambda a, b: random.beta(key, a, b, (300,), dtype),
+            "f": lambda a, b: random.f(key, a, b, (300,), dtype),
+            "dirichlet": lambda a, b: random.dirichlet(key, np.array([a, b, a]), (300,), dtype),
+        }
+        for name, draw in draws.items():
+            for a, b in ((small, small), (small, large), (large, small), (large, large), (1.0, large), (small, 1.0)):
+                x = np.asarray(draw(a, b)).astype(float)
+                assert not np.isnan(x).any(), (name, a, b)
+                if name == "dirichlet":
+                    assert (np.abs(x.sum(-1) - 1) < 0.02).all(), (a, b)
+        assert not np.isnan(np.asarray(random.t(key, small, (300,), dtype)).astype(float)).any()
+    both = np.asarray(random.beta(key, 1e5, 1e5, (2000,), dtype)).astype(float)
+    assert both.mean() == pytest.approx(0.5, abs=4e-3) and both.std() < 0.01
+    ends = np.asarray(random.f(key, 1e-9, 1e-9, (2000,), "float64"))
+    assert 0.4 < (ends == 0).mean() < 0.6 and np.isinf(ends[ends > 0]).all()
