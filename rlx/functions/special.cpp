@@ -208,12 +208,11 @@ Expr log_ndtr(const Expr& x) {
   return g.where(far, below, g.where(above, g.log1p(-tail), middle));
 }
 
+namespace {
 // Near 0 and 1, where 2 p - 1 loses the digits of p, it uses rational functions of r = sqrt(-log(min(p, 1 - p))):
 // Wichura's algorithm AS 241 (Applied Statistics 37, 1988), with relative errors of 1e-16 down to the smallest F64.
-Expr ndtri(const Expr& p) {
-  check_floats("ndtri", {&p});
+Expr ndtri_value(const Expr& p) {
   Graph& g = p.graph();
-  if (dtype_bits(p.dtype()) < 32) return g.cast(ndtri(g.cast(p, DType::F32)), p.dtype());
   using Coefficients = std::array<double, 8>;  // the highest power first
   constexpr Coefficients kNearAbove = {7.74545014278341407640e-4, 2.27238449892691845833e-2, 2.41780725177450611770e-1,
                                        1.27045825245236838258e0,  3.64784832476320460504e0,  5.76949722146069140550e0,
@@ -241,6 +240,34 @@ Expr ndtri(const Expr& p) {
   const Expr near = ratio(r - 1.6, kNearAbove, kNearBelow), far = ratio(r - 5.0, kFarAbove, kFarBelow);
   const Expr size = g.where(g.le(r, 5.0), near, far);
   return g.where(tail, g.where(low, -size, size), g.erfinv(g.where(tail, 0.0, p * 2.0 - 1.0)) * std::numbers::sqrt2);
+}
+
+/// Its slope is 1 / phi(y): far from 0 the quotient of Mills's ratio, a continued fraction, and p, which keeps the
+/// digits that the exponential of y^2 / 2 loses. Derivatives up to the order `levels` are by this rule.
+Expr ndtri_of(const Expr& p, int levels) {
+  if (levels == 0) return ndtri_value(p);
+  CustomFn fn;
+  fn.name = "ndtri";
+  fn.body = [](Graph&, const ExprList& in) { return ExprList{ndtri_value(in[0])}; };
+  fn.jvp = [=](Graph& g, const ExprList& in) {
+    const Expr y = ndtri_of(in[0], levels - 1), size = g.abs(y),
+               smaller = g.where(g.lt(in[0], 0.5), in[0], 1.0 - in[0]);
+    const Expr far = g.bit_and(g.gt(size, 6.0), g.lt(size, kInfinity)), z = g.where(far, size, 6.0);
+    Expr below = z;
+    for (int k = 24; k > 0; --k) below = z + static_cast<double>(k) / below;
+    const Expr near = g.where(far, 0.0, y), bell = g.exp(near * near * 0.5) * std::sqrt(2 * std::numbers::pi);
+    return ExprList{y, in[1] * g.where(far, 1.0 / below / g.where(far, smaller, 1.0), bell)};
+  };
+  return p.graph().custom_fn({p}, fn)[0];
+}
+
+}  // namespace
+
+Expr ndtri(const Expr& p) {
+  check_floats("ndtri", {&p});
+  Graph& g = p.graph();
+  if (dtype_bits(p.dtype()) < 32) return g.cast(ndtri(g.cast(p, DType::F32)), p.dtype());
+  return ndtri_of(p, 2);
 }
 
 // From 10 on F64 uses Stirling's formula, because the exponential of lgamma loses digits as lgamma grows. The powers

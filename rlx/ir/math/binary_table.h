@@ -53,10 +53,14 @@ inline Expr d_larger(Graph& g, Expr a, Expr b, Expr ct) {
   return g.where(g.gt(a, b), ct, g.where(g.eq(a, b), ct * 0.5, 0.0));
 }
 
-inline Expr d_pow_base(Graph& g, Expr a, Expr b, Expr, Expr ct) {
+// In F32 for F16, which holds powers of few exponents: those of the second derivatives leave its range first.
+inline Expr wide(Graph& g, Expr e) { return g.cast(e, DType::F32); }
+
+inline Expr d_pow_base(Graph& g, Expr a, Expr b, Expr y, Expr ct) {
+  if (a.dtype() == DType::F16) return g.cast(d_pow_base(g, wide(g, a), wide(g, b), y, wide(g, ct)), DType::F16);
   // 0 * a^-1 is NaN where a^-1 is infinite. Elsewhere the expression stays unchanged: its own derivative in b is a^-1.
   const DType t = a.dtype();
-  const double least = t == DType::F64 ? 0x1p-1024 : t == DType::F16 ? 0x1p-16 : 0x1p-128;
+  const double least = t == DType::F64 ? 0x1p-1024 : 0x1p-128;
   const Expr endless = is_complex(t) ? g.eq(a, 0.0) : g.le(g.abs(a), g.scalar(least, t));
   const Expr flat = g.bit_and(g.eq(b, 0.0), g.bit_or(endless, g.ne(a, a)));
   return ct * g.where(flat, 0.0, b * g.pow(a, g.where(flat, 1.0, b - 1.0)));
@@ -68,7 +72,11 @@ inline Expr d_mod_divisor(Graph& g, Expr a, Expr b, Expr rest, Expr ct) {
   return ct * g.where(g.eq(quotient, 0.0), one, negated);
 }
 
-inline Expr d_pow_exponent(Graph& g, Expr a, Expr, Expr y, Expr ct) {
+inline Expr d_pow_exponent(Graph& g, Expr a, Expr b, Expr y, Expr ct) {
+  if (a.dtype() == DType::F16) {
+    const Expr x = wide(g, a), n = wide(g, b);
+    return g.cast(d_pow_exponent(g, x, n, g.pow(x, n), wide(g, ct)), DType::F16);
+  }
   // 0^b is flat in b. A negative base has no real derivative in b and is treated as flat too.
   Expr usable = is_complex(a.dtype()) ? g.ne(a, 0.0) : g.gt(a, 0.0);
   Expr flat = is_complex(a.dtype()) ? g.eq(a, 0.0) : g.le(a, 0.0);  // y can be infinite or NaN there
@@ -80,8 +88,7 @@ inline Expr d_pow_exponent(Graph& g, Expr a, Expr, Expr y, Expr ct) {
 inline Expr d_angle(Graph& g, Expr a, Expr b, Expr ct, bool by_b) {
   const DType t = a.dtype();
   if (t == DType::F16) {
-    const auto wide = [&](const Expr& e) { return g.cast(e, DType::F32); };
-    return g.cast(d_angle(g, wide(a), wide(b), wide(ct), by_b), t);
+    return g.cast(d_angle(g, wide(g, a), wide(g, b), wide(g, ct), by_b), t);
   }
   const Expr steep = g.gt(g.abs(a), g.abs(b)), most = g.where(steep, a, b), q = g.where(steep, b, a) / most;
   const Expr whole = ct / (most * (q * q + 1.0)), part = whole * q;
@@ -91,8 +98,7 @@ inline Expr d_angle(Graph& g, Expr a, Expr b, Expr ct, bool by_b) {
 inline Expr d_hypot(Graph& g, Expr a, Expr y, Expr ct) {
   // The largest number in place of infinity: an infinite operand has slope 1 or -1.
   if (a.dtype() == DType::F16) {
-    const auto wide = [&](const Expr& e) { return g.cast(e, DType::F32); };
-    return g.cast(d_hypot(g, wide(a), wide(y), wide(ct)), DType::F16);
+    return g.cast(d_hypot(g, wide(g, a), wide(g, y), wide(g, ct)), DType::F16);
   }
   const double top = a.dtype() == DType::F64   ? 0x1.fffffffffffffp1023
                      : a.dtype() == DType::F32 ? 0x1.fffffep127
