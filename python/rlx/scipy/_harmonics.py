@@ -7,8 +7,7 @@ from .._nodes import cast, inexact, node
 from .._op import op
 from ..numpy import broadcast_arrays, stack
 from ..numpy._base import int_static
-from ._integrals import _computed
-from ._special import _real, _where
+from ._special import _real, _where, computed
 
 
 def _bessel_j(z, top, count):
@@ -55,23 +54,25 @@ def bessel_jn(z, *, v, n_iter=50):
     v, n_iter = int_static(v, "bessel_jn: v"), int_static(n_iter, "bessel_jn: n_iter")
     if not 0 <= v <= n_iter:
         raise ValueError(f"bessel_jn: v = {v} and n_iter = {n_iter}: 0 <= v <= n_iter")
-    return _orders(v, n_iter)(_real(z, "bessel_jn"))
+    return computed(_orders(v, n_iter), _real(z, "bessel_jn"))
 
 
-def _orders(top, count):
-    """The function of z that gives the orders 0 to top."""
+def _orders(top, count, levels=2):
+    """The function of z that gives the orders 0 to top. Its derivatives up to the order `levels` are by its rule."""
+    if levels == 0:
+        return lambda z: _bessel_j(z, top, count)
 
     @_control.custom_jvp
     def orders(z):
-        return _computed(lambda z: _bessel_j(z, top, count), z)
+        return _bessel_j(z, top, count)
 
     @orders.defjvp
     def rule(primals, tangents):
         (z,), (t,) = primals, tangents
         # The derivative of order k is the mean of the orders k - 1 and, turned, k + 1.
-        every = _computed(lambda z: _bessel_j(z, top + 1, count + 1), z)
+        every = _orders(top + 1, count + 1, levels - 1)(z)
         slopes = [node("neg", every[1])] + [(every[k - 1] - every[k + 1]) * 0.5 for k in range(1, top + 1)]
-        return orders(z), node("mul", stack(slopes), t)
+        return every[: top + 1], node("mul", stack(slopes), t)
 
     return orders
 

@@ -7,8 +7,7 @@ from .._nodes import cast, node
 from .._op import op
 from ..numpy import any as _any
 from ..numpy import broadcast_arrays
-from ._integrals import _computed
-from ._special import _where
+from ._special import _where, computed
 
 
 def _operands(what, *values):
@@ -118,13 +117,13 @@ def _hyp1f1(a, b, x):
     turned = _both(node("lt", x, 0), _not(_pole(a)))
     first = _where(turned, node("sub", b, a), a)
     out = _rising_1f1(first, _where(pole, 1, b), _where(turned, node("neg", x), x), turned)
-    return _checked(_where(node("eq", x, 0), 1, out), pole, a, b, x)
+    return _checked(out, pole, a, b, x)
 
 
 @op("a", "b", "x")
 def hyp1f1(a, b, x):
     """Kummer's function 1F1(a; b; x): the sum of (a)_k / (b)_k x^k / k!, for a and b up to about 30 in size."""
-    return _computed(_hyp1f1, *_operands("hyp1f1", a, b, x))
+    return computed(_hyp1f1, *_operands("hyp1f1", a, b, x))
 
 
 # -- 2F1: around 0 a power series up to 1/2, then steps by Taylor series around points that halve the distance to 1 --
@@ -208,23 +207,25 @@ def _hyp2f1(a, b, c, x):
     z = _where(below, node("neg", node("div", z, over)), z)
     second = _where(below, node("sub", c, b), b)
     safe_a = _where(finite, 0, a)
-    start = node("min", z, 0.5)
+    low = node("ge", far, 0.5)  # at a tie the argument moves alone
+    start = _where(low, z, 0.5)
     y, slope = _series_2f1(safe_a, second, safe_c, start)
-    at = node("max", far, 0.5)
+    at = _where(low, far, 0.5)
 
     def left(state):
         return _any(node("gt", state[2], far))
 
     def step(state):
         y, v, at = state
-        near = node("max", far, node("mul", at, 0.5))
-        y, v = _towards_one(safe_a, second, safe_c, y, v, at, near)
-        return y, v, near
+        going, half = node("gt", at, far), node("mul", at, 0.5)
+        near = _where(node("ge", far, half), far, half)
+        moved = _towards_one(safe_a, second, safe_c, y, v, _where(going, at, 0.5), _where(going, near, 0.5))
+        return *(_where(going, new, old) for new, old in zip(moved, (y, v))), _where(going, near, at)
 
     y, _, _ = _control.while_loop(left, step, (y, node("mul", slope, at), at), max_iterations=110)
     out = node("mul", y, node("exp", _where(below, node("neg", node("mul", safe_a, node("log", over))), 0)))
     out = _where(one, _at_one(a, b, safe_c), _where(inside, out, _math.nan))
-    out = _where(node("eq", x, 0), 1, _where(finite, ends, out))
+    out = _where(finite, ends, out)
     return _checked(out, pole, a, b, c, x)
 
 
@@ -233,7 +234,7 @@ def hyp2f1(a, b, c, x):
     """Gauss's function 2F1(a, b; c; x): the sum of (a)_k (b)_k / (c)_k x^k / k!, for a, b and c up to about 30 in size.
     NaN for x above 1, where it is not real, unless the sum is finite.
     """
-    return _computed(_hyp2f1, *_operands("hyp2f1", a, b, c, x))
+    return computed(_hyp2f1, *_operands("hyp2f1", a, b, c, x))
 
 
 __all__ = ["hyp1f1", "hyp2f1"]

@@ -3,19 +3,10 @@
 import math as _math
 
 from .._control import custom_jvp
-from .._nodes import cast, node
+from .._nodes import node
 from .._op import op
 from ..numpy._base import both_inexact, typed
-from ._special import _GAMMA, _horner, _real, _where
-
-
-def _computed(function, *values):
-    """function of these values, in float32 for narrower dtypes."""
-    dtype = values[0].dtype
-    if dtype.itemsize >= 4:
-        return function(*values)
-    out = function(*[cast(v, "float32") for v in values])
-    return tuple(cast(o, dtype) for o in out) if isinstance(out, tuple) else cast(out, dtype)
+from ._special import _GAMMA, _horner, _real, _where, computed
 
 
 def _product(*values):
@@ -43,13 +34,15 @@ def _quarter_turns(x):
     size = node("min", node("abs", x), 2.0**52)
     whole = node("round", size)
     rest = node("sub", size, whole)
-    # x^2 = whole^2 + 2 whole rest + rest^2, of which only the remainder by 4 counts; whole^2 gives 0 or 1.
-    turns = node("add", node("mod", node("mul", node("mul", whole, rest), 2), 4), _square(rest))
-    turns = node("add", turns, node("mod", whole, 2))
+    # x^2 = whole^2 + 2 whole rest + rest^2, of which only the remainder by 4 counts; whole^2 gives 0 or 1. The
+    # remainder of the least size keeps its digits.
+    twice = node("mul", node("mul", whole, rest), 2)
+    twice = node("sub", twice, node("mul", node("round", node("mul", twice, 0.25)), 4))
+    turns = node("add", twice, _square(rest))
     nearest = node("round", turns)
     angle = node("mul", node("sub", turns, nearest), _math.pi / 2)
     sine, cosine = node("sin", angle), node("cos", angle)
-    quarter = node("mod", nearest, 4)
+    quarter = node("mod", node("add", nearest, node("mod", whole, 2)), 4)
     odd = node("eq", node("mod", quarter, 2), 1)
     s, c = _where(odd, cosine, sine), _where(odd, sine, cosine)
     turned = node("bit_or", node("eq", quarter, 1), node("eq", quarter, 2))
@@ -110,20 +103,20 @@ def _fresnel_of(x):
 
 @custom_jvp
 def _fresnel(x):
-    return _computed(_fresnel_of, x)
+    return _fresnel_of(x)
 
 
 @_fresnel.defjvp
 def _fresnel_rule(primals, tangents):
     (x,), (t,) = primals, tangents
-    s, c = _computed(_quarter_turns, x)
+    s, c = _quarter_turns(x)
     return _fresnel(x), (node("mul", s, t), node("mul", c, t))
 
 
 @op("x")
 def fresnel(x):
     """(S, C): the integrals of sin(pi t^2 / 2) and of cos(pi t^2 / 2) from 0 to x."""
-    return _fresnel(_real(x, "fresnel"))
+    return computed(_fresnel, _real(x, "fresnel"))
 
 
 # -- sine and cosine integrals --
@@ -176,7 +169,7 @@ def _sici_of(x):
 
 @custom_jvp
 def _sici(x):
-    return _computed(_sici_of, x)
+    return _sici_of(x)
 
 
 @custom_jvp
@@ -203,7 +196,7 @@ def _sine_over_rule(primals, tangents):
 def _sici_rule(primals, tangents):
     (x,), (t,) = primals, tangents
     cosine = node("div", node("cos", x), x)
-    return _sici(x), (node("mul", _computed(_sine_over, x), t), node("mul", cosine, t))
+    return _sici(x), (node("mul", _sine_over(x), t), node("mul", cosine, t))
 
 
 @op("x")
@@ -211,7 +204,7 @@ def sici(x):
     """(Si, Ci): the integral of sin(t) / t from 0 to x, and that of cos(t) / t from infinity to x. Below 0, Ci is the
     real part, Ci(|x|); NaN at -infinity.
     """
-    return _sici(_real(x, "sici"))
+    return computed(_sici, _real(x, "sici"))
 
 
 # -- Owen's T --
@@ -270,7 +263,7 @@ def _owens_of(h, a):
 
 @custom_jvp
 def _owens_t(h, a):
-    return _computed(_owens_of, h, a)
+    return _owens_of(h, a)
 
 
 @_owens_t.defjvp
@@ -289,7 +282,7 @@ def owens_t(h, a):
     h, a = typed(*both_inexact(h, a))
     if h.dtype.kind != "f":
         raise TypeError("owens_t of complex numbers is not supported")
-    return _owens_t(h, a)
+    return computed(_owens_t, h, a)
 
 
 __all__ = ["fresnel", "owens_t", "sici"]

@@ -1,6 +1,7 @@
 """Special functions as compositions of ops: Bessel functions, exponential integrals, zeta, the dilogarithm, .."""
 
 import fractions as _fractions
+import functools as _functools
 import math as _math
 
 from .. import _rlx
@@ -27,23 +28,21 @@ def _nan_like(x):
     return cast(_math.nan, x.dtype)
 
 
-# -- modified Bessel functions of the first kind, of orders 0 and 1: a power series up to 20, an asymptotic one above --
+# -- modified Bessel functions of the first kind: a power series up to 20, an asymptotic one above --
 
 
-def _bessel_i(x, order, scaled, over):
-    """I_order(x); times exp(-|x|) if scaled; divided by x^order if `over`, which is an even function without a pole."""
+def _bessel_i(x, order, scaled):
     size = node("abs", x)
     small = node("le", size, 20.0)
     near_x = _where(small, size, 0)
-    q = node("mul", near_x, 1 / 20)
-    q = node("mul", q, q)  # at most 1: derivatives have its powers
-    terms = [0.5**order / _math.factorial(order) if over else 1.0 / _math.factorial(order)]
+    half = node("mul", near_x, 0.5)
+    terms = [1 / _math.factorial(order)]
     for k in range(1, 61):
-        terms.append(terms[-1] * 100 / (k * (k + order)))
-    near = _horner(terms, q)
-    near = near if over or not order else node("mul", near, node("mul", near_x, 0.5))
-    far_x = _where(small, 20, size)
-    r = node("div", 0.125, far_x)
+        terms.append(terms[-1] / (k * (k + order)))
+    near = _horner(terms, node("mul", half, half))
+    for _ in range(order):
+        near = node("mul", near, half)
+    r = node("div", 0.125, _where(small, 20, size))
     terms = [1.0]
     for k in range(1, 25):
         terms.append(terms[-1] * ((2 * k - 1) ** 2 - 4 * order * order) / k)
@@ -53,13 +52,20 @@ def _bessel_i(x, order, scaled, over):
     if scaled:
         near = node("mul", near, node("exp", node("neg", near_x)))
     else:
-        half = node("exp", node("mul", far_x, 0.5))
-        far = node("mul", node("mul", half, far), half)
+        grown = node("exp", node("mul", far_x, 0.5))
+        far = node("mul", node("mul", grown, far), grown)
     out = _where(small, near, far)
-    return node("where", node("lt", x, 0), node("neg", out), out) if order and not over else out
+    return node("where", node("lt", x, 0), node("neg", out), out) if order % 2 else out
 
 
-def _bessel(name, text, order, scaled):
+@_functools.cache
+def _bessel(order, scaled, levels=2):
+    """The function of an order. Its derivatives up to the order `levels` are by the mean of the orders beside it; those
+    beyond are by its formulas.
+    """
+    if levels == 0:
+        return lambda x: _bessel_i(x, order, scaled)
+
     @custom_jvp
     def function(x):
         return _bessel_i(x, order, scaled, False)
@@ -67,15 +73,19 @@ def _bessel(name, text, order, scaled):
     @function.defjvp
     def rule(primals, tangents):
         (x,), (t,) = primals, tangents
-        out, other = function(x), _bessel_i(x, 1 - order, scaled, False)
-        slope = node("sub", other, _bessel_i(x, 1, scaled, True)) if order else other  # I1' = I0 - I1 / x
+        out, above, below = (_bessel(abs(n), scaled, levels - 1)(x) for n in (order, order + 1, order - 1))
+        slope = above if order == 0 else node("mul", node("add", above, below), 0.5)
         if scaled:
             slope = node("sub", slope, node("mul", node("sign", x), out))
         return out, node("mul", slope, t)
 
+    return function
+
+
+def _bessel_named(name, text, order, scaled):
     @op("x")
     def call(x):
-        return function(_real(x, name))
+        return computed(_bessel(order, scaled), _real(x, name))
 
     call.__name__ = call.__qualname__ = name
     call.__doc__ = text
@@ -89,9 +99,18 @@ def _real(x, what):
     return x
 
 
-i0e = _bessel("i0e", "exp(-|x|) i0(x).", 0, True)
-i1 = _bessel("i1", "The modified Bessel function of order 1.", 1, False)
-i1e = _bessel("i1e", "exp(-|x|) i1(x).", 1, True)
+def computed(function, *values):
+    """function of these values, in float32 for narrower dtypes."""
+    dtype = values[0].dtype
+    if dtype.itemsize >= 4:
+        return function(*values)
+    out = function(*[cast(v, "float32") for v in values])
+    return tuple(cast(o, dtype) for o in out) if isinstance(out, tuple) else cast(out, dtype)
+
+
+i0e = _bessel_named("i0e", "exp(-|x|) i0(x).", 0, True)
+i1 = _bessel_named("i1", "The modified Bessel function of order 1.", 1, False)
+i1e = _bessel_named("i1e", "exp(-|x|) i1(x).", 1, True)
 
 # -- the error function scaled, and Dawson's integral --
 
@@ -131,7 +150,7 @@ def erfcx(x):
         from ._complex_special import wofz
 
         return wofz(inexact(x) * 1j)
-    return _erfcx(_real(x, "erfcx"))
+    return computed(_erfcx, _real(x, "erfcx"))
 
 
 @custom_jvp
@@ -163,9 +182,9 @@ def _dawsn(x):
 @_dawsn.defjvp
 def _dawsn_rule(primals, tangents):
     (x,), (t,) = primals, tangents
-    y, far = _dawsn(x), node("gt", node("abs", x), 10.0)
-    r = node("div", 0.5, node("mul", *[_where(far, x, 10.0)] * 2))
-    terms = [0.0, *(-float(_math.prod(range(1, 2 * k, 2))) for k in range(1, 14))]
+    y, far = _dawsn(x), node("gt", node("abs", x), 6.0)
+    r = node("div", 0.5, node("mul", *[_where(far, x, 6.0)] * 2))
+    terms = [0.0, *(-float(_math.prod(range(1, 2 * k, 2))) for k in range(1, 27))]
     slope = _where(far, _horner(terms, r), node("sub", 1, node("mul", node("mul", x, y), 2)))
     return y, node("mul", slope, t)
 
@@ -173,7 +192,7 @@ def _dawsn_rule(primals, tangents):
 @op("x")
 def dawsn(x):
     """Dawson's integral, exp(-x^2) times the integral of exp(t^2) from 0 to x."""
-    return _dawsn(_real(x, "dawsn"))
+    return computed(_dawsn, _real(x, "dawsn"))
 
 
 # -- exponential integrals --
@@ -216,7 +235,7 @@ def _exp1_rule(primals, tangents):
 @op("x")
 def exp1(x):
     """The exponential integral E1: that of exp(-t) / t from x to infinity; NaN below 0."""
-    return _exp1(_real(x, "exp1"))
+    return computed(_exp1, _real(x, "exp1"))
 
 
 @custom_jvp
@@ -239,13 +258,14 @@ def _expi(x):
 @_expi.defjvp
 def _expi_rule(primals, tangents):
     (x,), (t,) = primals, tangents
-    return _expi(x), node("mul", node("div", node("exp", x), x), t)
+    half = node("exp", node("mul", x, 0.5))  # the exponential may overflow where the quotient does not
+    return _expi(x), node("mul", node("mul", node("div", half, x), half), t)
 
 
 @op("x")
 def expi(x):
     """The exponential integral Ei: that of exp(t) / t from -infinity to x, its principal value above 0."""
-    return _expi(_real(x, "expi"))
+    return computed(_expi, _real(x, "expi"))
 
 
 def _expn_of(n, x):
@@ -283,16 +303,11 @@ def _expn_of_several(n, x):
     return out
 
 
-@op("x")
-def expn(n, x):
-    """The generalized exponential integral E_n: that of exp(-x t) / t^n from 1 to infinity. n is a Python integer, 0 or
-    more, or an array of few different ones that are known.
-    """
-    if isinstance(n, tuple):
-        return _expn_of_several(n, _real(x, "expn"))
-    n, x = int_static(n, "expn: n"), _real(x, "expn")
-    if not 0 <= n <= 1 << 20:
-        raise ValueError(f"expn: n = {n}; it must be from 0 to {1 << 20}")
+@_functools.cache
+def _expn(n, levels=2):
+    """E_n, with E_(n - 1) as its derivative up to the order `levels`."""
+    if levels == 0:
+        return lambda x: _expn_of(n, x)
 
     @custom_jvp
     def function(x):
@@ -304,10 +319,24 @@ def expn(n, x):
         if n == 0:  # E_0 = exp(-x) / x
             slope = node("mul", node("exp", node("neg", x)), node("add", node("div", 1, x), node("div", 1, x * x)))
         else:
-            slope = _expn_of(n - 1, x)
+            slope = _expn(n - 1, levels - 1)(x)
         return function(x), node("neg", node("mul", slope, t))
 
-    return function(x)
+    return function
+
+
+@op("x")
+def expn(n, x):
+    """The generalized exponential integral E_n: that of exp(-x t) / t^n from 1 to infinity. n is a Python integer, 0 or
+    more, or an array of few different ones that are known.
+    """
+    if isinstance(n, tuple):
+        return _expn_of_several(n, _real(x, "expn"))
+    n, x = int_static(n, "expn: n"), _real(x, "expn")
+    if not 0 <= n <= 1 << 20:
+        raise ValueError(f"expn: n = {n}; it must be from 0 to {1 << 20}")
+
+    return computed(_expn(n), x)
 
 
 # -- the dilogarithm and the zeta function --
@@ -355,7 +384,7 @@ def _spence_rule(primals, tangents):
 @op("z")
 def spence(z):
     """Spence's function, Li2(1 - z): the integral of log(t) / (1 - t) from 1 to z; NaN below 0."""
-    return _spence(_real(z, "spence"))
+    return computed(_spence, _real(z, "spence"))
 
 
 @op("x", "q")
@@ -366,6 +395,10 @@ def zeta(x, q=1.0):
     x, q = typed(*both_inexact(x, q))
     if x.dtype.kind != "f":
         raise TypeError("zeta of complex numbers is not supported")
+    return computed(_zeta, x, q)
+
+
+def _zeta(x, q):
     good = node("bit_and", node("gt", x, 1), node("gt", q, 0))
     s, a = _where(good, x, 2), _where(good, q, 1)
     first = 12
@@ -375,7 +408,8 @@ def zeta(x, q=1.0):
         out = term if out is None else node("add", out, term)
     a = node("add", a, first)
     power = node("pow", a, node("neg", s))
-    out = node("add", out, node("add", node("div", node("mul", power, a), node("sub", s, 1)), node("mul", power, 0.5)))
+    rest = node("div", node("pow", a, node("sub", 1, s)), node("sub", s, 1))
+    out = node("add", out, node("add", rest, node("mul", power, 0.5)))
     factor = node("div", node("mul", power, s), a)
     for k in range(1, 11):
         out = node("add", out, node("mul", factor, float(_BERNOULLI[2 * k] / _math.factorial(2 * k))))
@@ -400,14 +434,51 @@ def gammasgn(x):
     return cast(_where(node("ne", x, x), x, out), x.dtype)
 
 
+_LOG_ROOT = 0.5 * _math.log(2 * _math.pi)
+
+
+def stirling_rest(t):
+    """log gamma(t) - ((t - 1/2) log t - t + log(2 pi) / 2) for t above 0, by Stirling's series from 10 on."""
+    far = node("ge", t, 10.0)
+    over = node("div", 1, _where(far, t, 10.0))
+    terms = [float(_BERNOULLI[2 * k] / (2 * k * (2 * k - 1))) for k in range(1, 8)]
+    series = node("mul", _horner(terms, node("mul", over, over)), over)
+    near = _where(far, 1, t)
+    lead = node("sub", node("mul", node("sub", near, 0.5), node("log", near)), node("sub", near, _LOG_ROOT))
+    return _where(far, series, node("sub", node("lgamma", near), lead))
+
+
+def _poch(z, m):
+    top = node("add", z, m)
+    # The logarithms of gamma cancel where both are large.
+    far = node("bit_and", node("ge", z, 10.0), node("ge", top, 10.0))
+    a, n = _where(far, z, 10.0), _where(far, m, 1.0)
+    grown = node("mul", node("sub", a, 0.5), node("log1p", node("div", n, a)))
+    large = node("add", node("mul", n, node("log", node("add", a, n))), node("sub", grown, n))
+    large = node("add", large, node("sub", stirling_rest(node("add", a, n)), stirling_rest(a)))
+    # Next to 0 gamma(x) is gamma(x + 1) / x.
+    parts = []
+    for x in (top, z):
+        small = node("lt", node("abs", x), 1.0)
+        lifted = _where(far, 1, _where(small, node("add", x, 1), x))
+        parts.append((_where(small, x, 1), node("lgamma", lifted), gammasgn(lifted)))
+    (top_factor, log_top, top_sign), (factor, log, sign) = parts
+    size = node("exp", _where(far, large, node("sub", log_top, log)))
+    return node("mul", node("div", node("mul", size, factor), top_factor), node("mul", top_sign, sign))
+
+
 @op("z", "m")
 def poch(z, m):
     """gamma(z + m) / gamma(z), Pochhammer's rising factorial."""
     z, m = typed(*both_inexact(z, m))
-    top = node("add", z, m)
-    size = node("exp", node("sub", node("lgamma", top), node("lgamma", z)))
-    out = node("mul", size, node("mul", gammasgn(top), gammasgn(z)))
-    return _where(node("eq", m, 0), 1, out)
+    at_pole = node("bit_and", node("eq", m, 0), node("bit_and", node("le", z, 0), node("eq", z, node("floor", z))))
+    return _where(at_pole, 1, computed(_poch, z, _where(at_pole, 1, m)))
+
+
+def log_choices(n, k):
+    """log(n! / (k! (n - k)!)) for 0 <= k <= n."""
+    both = _rlx.special("betaln", node("add", node("sub", n, k), 1), node("add", k, 1))
+    return node("neg", node("add", node("log1p", n), both))
 
 
 @op("N", "k")
@@ -424,8 +495,7 @@ def comb(N, k, exact=False, repetition=False):
         n = _where(none, 0, node("sub", node("add", n, k), 1))
     inside = node("bit_and", node("bit_and", node("ge", k, 0), node("ge", n, 0)), node("le", k, n))
     n, k = _where(inside, n, 1), _where(inside, k, 0)
-    parts = node("add", node("lgamma", node("add", k, 1)), node("lgamma", node("add", node("sub", n, k), 1)))
-    out = node("exp", node("sub", node("lgamma", node("add", n, 1)), parts))
+    out = computed(lambda n, k: node("exp", log_choices(n, k)), n, k)
     return _where(inside, node("round", out) if whole else out, 0)
 
 
@@ -455,14 +525,14 @@ def _box_cox(log, lmbda):
 def boxcox(x, lmbda):
     """(x^lmbda - 1) / lmbda; log(x) where lmbda is 0."""
     x, lmbda = typed(*both_inexact(x, lmbda))
-    return _box_cox(node("log", x), lmbda)
+    return computed(lambda x, p: _box_cox(node("log", x), p), x, lmbda)
 
 
 @op("x", "lmbda")
 def boxcox1p(x, lmbda):
     """boxcox(1 + x, lmbda), accurate near 0."""
     x, lmbda = typed(*both_inexact(x, lmbda))
-    return _box_cox(node("log1p", x), lmbda)
+    return computed(lambda x, p: _box_cox(node("log1p", x), p), x, lmbda)
 
 
 __all__ = """bernoulli boxcox boxcox1p comb dawsn erfcx exp1 expi expn gammasgn i0e i1 i1e poch spence zeta""".split()

@@ -19,6 +19,8 @@ from .._nodes import node as _node
 from .._op import op as _op
 from . import special as _s
 from ._kde import gaussian_kde  # noqa: F401
+from ._special import log_choices as _log_choices
+from ._special import stirling_rest as _stirling_rest
 
 _INF = _math.inf
 _where, _log, _exp, _log1p, _expm1 = _rnp.where, _rnp.log, _rnp.exp, _rnp.log1p, _rnp.expm1
@@ -63,12 +65,25 @@ class _Distribution:
         return f"<distribution rlx.scipy.stats.{self.__name__}>"
 
 
+def _wide(formula):
+    """The formula, in float32 for narrower dtypes."""
+
+    def form(*values):
+        values = _floats(values)
+        dtype = values[0].dtype
+        if dtype.itemsize >= 4:
+            return formula(*values)
+        return _cast(formula(*[_cast(v, "float32") for v in values]), dtype)
+
+    return form
+
+
 def _function(distribution, method, first, shapes, formula, text, scaled=True):
     """Adds the method of these arguments, whose formula takes them all."""
     given = ", ".join((first, *shapes))
     last = "loc=0, scale=1" if scaled else "loc=0"
     names = (first, *shapes, "loc", *(("scale",) if scaled else ()))
-    call = eval(f"lambda {given}, {last}: formula({', '.join(names)})", {"formula": formula})  # noqa: S307
+    call = eval(f"lambda {given}, {last}: formula({', '.join(names)})", {"formula": _wide(formula)})  # noqa: S307
     call.__name__ = call.__qualname__ = method
     call.__doc__ = text
     call.__module__ = __name__
@@ -190,6 +205,38 @@ def _discrete(name, *shapes, first=0, last=None, **forms):
     return out
 
 
+# -- probabilities whose terms cancel: Loader's saddle-point form, whose terms are as small as the result --
+
+
+def _log_poisson(k, m, above):
+    """k log(m) - m - log(k!), `above` being k + 1."""
+    far = k >= 10.0
+    near_k, near_above = _where(far, 0, k), _where(far, 1, above)
+    near = _s.xlogy(near_k, _where(far, 1, m)) - _where(far, 0, m) - _s.gammaln(near_above)
+    n = _where(far, k, 10.0)
+    out = -_s.kl_div(n, _where(far, m, 10.0)) - 0.5 * _log(2 * _math.pi * n) - _stirling_rest(n)
+    return _where(m < 0, _math.nan, _where(far, out, near))
+
+
+def _log_binomial(k, n, p, q):
+    """log(n! / (k! (n - k)!)) + k log(p) + (n - k) log(q) for q = 1 - p."""
+    rest = n - k
+    far = (n >= 20.0) & (k > 0) & (rest > 0)
+    near_n, near_k, near_p = _where(far, 1, n), _where(far, 0, k), _where(far, 0.5, p)
+    near = _log_choices(near_n, near_k) + _s.xlogy(near_k, near_p) + _s.xlog1py(near_n - near_k, -near_p)
+    n, k, rest, p, q = (_where(far, v, w) for v, w in ((n, 20.0), (k, 10.0), (rest, 10.0), (p, 0.5), (q, 0.5)))
+    out = _stirling_rest(n) - _stirling_rest(k) - _stirling_rest(rest) - _s.kl_div(k, n * p) - _s.kl_div(rest, n * q)
+    out = out + 0.5 * (_log(n / k) - _log(2 * _math.pi * rest))
+    return _where((p < 0) | (p > 1), _math.nan, _where(far, out, near))
+
+
+def _log1p_square(y):
+    """log(1 + y^2) without the square of a large number."""
+    far = _rnp.abs(y) > 1e4
+    size, near = _where(far, _rnp.abs(y), 1), _where(far, 0, y)
+    return _where(far, 2 * _log(size) + _log1p((1 / size) ** 2), _log1p(near * near))
+
+
 # -- real numbers --
 
 norm = _continuous(
@@ -218,8 +265,18 @@ uniform = _continuous(
 
 def _half_exp(y):
     """The cdf of the Laplace distribution."""
-    tail = 0.5 * _exp(-_rnp.abs(y))
-    return _where(y < 0, tail, 1 - tail)
+    low = y < 0
+    return _where(low, 0.5 * _exp(_where(low, y, 0)), 1 - 0.5 * _exp(-_where(low, 0, y)))
+
+
+def _log_half_exp(y):
+    low = y < 0
+    return _where(low, _where(low, y, 0) - _math.log(2), _log1p(-0.5 * _exp(-_where(low, 0, y))))
+
+
+def _laplace_ppf(q):
+    low = q < 0.5
+    return _where(low, _log(2 * _where(low, q, 0.25)), -_log(2 * (1 - _where(low, 0.5, q))))
 
 
 laplace = _continuous(
@@ -227,11 +284,14 @@ laplace = _continuous(
     logpdf=lambda y: -_rnp.abs(y) - _math.log(2),
     cdf=_half_exp,
     sf=lambda y: _half_exp(-y),
-    ppf=lambda q: _where(q < 0.5, _log(2 * q), -_log(2 * (1 - q))),
+    logcdf=_log_half_exp,
+    logsf=lambda y: _log_half_exp(-y),
+    ppf=_laplace_ppf,
+    isf=lambda q: -_laplace_ppf(q),
 )
 logistic = _continuous(
     "logistic",
-    logpdf=lambda y: -_rnp.abs(y) - 2 * _log1p(_exp(-_rnp.abs(y))),
+    logpdf=lambda y: _nn.log_sigmoid(y) + _nn.log_sigmoid(-y),  # smooth at 0
     cdf=_nn.sigmoid,
     sf=lambda y: _nn.sigmoid(-y),
     logcdf=_nn.log_sigmoid,
@@ -239,19 +299,43 @@ logistic = _continuous(
     ppf=_s.logit,
     isf=lambda q: -_s.logit(q),
 )
+
+
+def _cauchy_ppf(q):
+    # Next to its poles the tangent is that of the distance to them.
+    low, high = q < 0.25, q > 0.75
+    tail = 1 / _rnp.tan(_math.pi * _where(low, q, _where(high, 1 - q, 0.25)))
+    center = _rnp.tan(_math.pi * _where(low | high, 0, q - 0.5))
+    return _where(low, -tail, _where(high, tail, center))
+
+
 cauchy = _continuous(
     "cauchy",
-    logpdf=lambda y: -_math.log(_math.pi) - _log1p(y * y),
+    logpdf=lambda y: -_math.log(_math.pi) - _log1p_square(y),
     cdf=lambda y: _rnp.arctan2(1, -y) / _math.pi,
     sf=lambda y: _rnp.arctan2(1, y) / _math.pi,
-    ppf=lambda q: _rnp.tan(_math.pi * (q - 0.5)),
-    isf=lambda q: _rnp.tan(_math.pi * (0.5 - q)),
+    ppf=_cauchy_ppf,
+    isf=lambda q: -_cauchy_ppf(q),
 )
+
+
+def _gumbel_tail(y):
+    """log(1 - exp(-exp(-y))), whose exponential far away is below the smallest number."""
+    far = y > 5.0
+    t = _exp(-_where(far, y, 5.0))
+    p = -_expm1(-_exp(-_where(far, 0.0, y)))
+    small = p < 0.5
+    near = _where(small, _log(_where(small, p, 0.5)), _log1p(-_exp(-_exp(-_where(far | small, 0.0, y)))))
+    square = t * t
+    return _where(far, -y + (-t / 2 + square / 24 - square * square / 2880), near)
+
+
 gumbel_r = _continuous(
     "gumbel_r",
     logpdf=lambda y: -y - _exp(-y),
     logcdf=lambda y: -_exp(-y),
     sf=lambda y: -_expm1(-_exp(-y)),
+    logsf=_gumbel_tail,
     ppf=lambda q: -_log(-_log(q)),
     isf=lambda q: -_log(-_log1p(-q)),
 )
@@ -259,6 +343,7 @@ gumbel_l = _continuous(
     "gumbel_l",
     logpdf=lambda y: y - _exp(y),
     cdf=lambda y: -_expm1(-_exp(y)),
+    logcdf=lambda y: _gumbel_tail(-y),
     logsf=lambda y: -_exp(y),
     ppf=lambda q: _log(-_log1p(-q)),
     isf=lambda q: _log(-_log(q)),
@@ -267,7 +352,7 @@ gamma = _continuous(
     "gamma",
     "a",
     low=0,
-    logpdf=lambda y, a: _s.xlogy(a - 1, y) - y - _s.gammaln(a),
+    logpdf=lambda y, a: _log_poisson(a - 1, y, a),
     cdf=lambda y, a: _s.gammainc(a, y),
     sf=lambda y, a: _s.gammaincc(a, y),
 )
@@ -275,7 +360,7 @@ chi2 = _continuous(
     "chi2",
     "df",
     low=0,
-    logpdf=lambda y, df: _s.xlogy(df / 2 - 1, y / 2) - y / 2 - _s.gammaln(df / 2) - _math.log(2),
+    logpdf=lambda y, df: _log_poisson(df / 2 - 1, y / 2, df / 2) - _math.log(2),
     cdf=lambda y, df: _s.gammainc(df / 2, y / 2),
     sf=lambda y, df: _s.gammaincc(df / 2, y / 2),
 )
@@ -287,8 +372,15 @@ beta = _continuous(
     high=1,
     logpdf=lambda y, a, b: _s.xlogy(a - 1, y) + _s.xlog1py(b - 1, -y) - _s.betaln(a, b),
     cdf=lambda y, a, b: _s.betainc(a, b, y),
-    sf=lambda y, a, b: _s.betainc(b, a, 1 - y),
+    sf=lambda y, a, b: _beta_sf(y, a, b),
 )
+
+
+def _beta_sf(y, a, b):
+    # 1 - y has lost the digits of a small y, and so the slope.
+    below = _s.betainc(a, b, y)
+    low = below < 0.5
+    return _where(low, 1 - below, _s.betainc(b, a, 1 - _where(low, 0.5, y)))
 
 
 def _t_cdf(y, df):
@@ -300,7 +392,7 @@ t = _continuous(
     "t",
     "df",
     logpdf=lambda y, df: (
-        _s.gammaln((df + 1) / 2) - _s.gammaln(df / 2) - 0.5 * _log(df * _math.pi) - (df + 1) / 2 * _log1p(y * y / df)
+        -_s.betaln(df / 2, _rnp.full_like(df, 0.5)) - 0.5 * _log(df) - (df + 1) / 2 * _log1p_square(y / _rnp.sqrt(df))
     ),
     cdf=_t_cdf,
     sf=lambda y, df: _t_cdf(-y, df),
@@ -399,7 +491,7 @@ def _bernoulli_ppf(q, p, loc=0):
 poisson = _discrete(
     "poisson",
     "mu",
-    logpmf=lambda k, mu: _s.xlogy(k, mu) - _s.gammaln(k + 1) - mu,
+    logpmf=lambda k, mu: _log_poisson(k, mu, k + 1),
     cdf=lambda k, mu: _s.gammaincc(k + 1, mu),
     sf=lambda k, mu: _s.gammainc(k + 1, mu),
 )
@@ -438,16 +530,12 @@ geom = _discrete(
 )
 
 
-def _log_choices(n, k):
-    return _s.gammaln(n + 1) - _s.gammaln(k + 1) - _s.gammaln(n - k + 1)
-
-
 binom = _discrete(
     "binom",
     "n",
     "p",
     last=lambda n, p: n,
-    logpmf=lambda k, n, p: _log_choices(n, k) + _s.xlogy(k, p) + _s.xlog1py(n - k, -p),
+    logpmf=lambda k, n, p: _log_binomial(k, n, p, 1 - p),
     cdf=lambda k, n, p: _s.betainc(_rnp.maximum(n - k, 1), k + 1, 1 - p),
     sf=lambda k, n, p: _s.betainc(k + 1, _rnp.maximum(n - k, 1), p),
 )
@@ -455,7 +543,7 @@ nbinom = _discrete(
     "nbinom",
     "n",
     "p",
-    logpmf=lambda k, n, p: _s.gammaln(k + n) - _s.gammaln(n) - _s.gammaln(k + 1) + _s.xlogy(n, p) + _s.xlog1py(k, -p),
+    logpmf=lambda k, n, p: _log_binomial(n, n + k, p, 1 - p) + _log(n / (n + k)),
     cdf=lambda k, n, p: _s.betainc(n, k + 1, p),
     sf=lambda k, n, p: _s.betainc(k + 1, n, 1 - p),
 )
