@@ -457,7 +457,7 @@ def _whole(x):
     return mp.floor(x) if x >= 0 else mp.ceil(x)
 
 
-add("np.modf(x)[0]", lambda x: rnp.modf(x)[0], lambda x: x - _whole(x), only=lambda x: abs(x) < 1e6)
+add("np.modf(x)[0]", lambda x: rnp.modf(x)[0], lambda x: x - _whole(x), only=lambda x: abs(x) < 1e6 and x != int(x))
 add("np.modf(x)[1]", lambda x: rnp.modf(x)[1], _whole)
 unary("np.round np.around", mp.nint)
 add("lax.round(x, 1)", lambda x: lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN), mp.nint)
