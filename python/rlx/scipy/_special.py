@@ -46,9 +46,8 @@ def _bessel_i(x, order, scaled):
     terms = [1.0]
     for k in range(1, 25):
         terms.append(terms[-1] * ((2 * k - 1) ** 2 - 4 * order * order) / k)
+    far_x = _where(small, 20, size)
     far = node("div", _horner(terms, r), node("mul", node("sqrt", far_x), _math.sqrt(2 * _math.pi)))
-    for _ in range(order if over else 0):
-        far = node("div", far, far_x)
     if scaled:
         near = node("mul", near, node("exp", node("neg", near_x)))
     else:
@@ -68,7 +67,7 @@ def _bessel(order, scaled, levels=2):
 
     @custom_jvp
     def function(x):
-        return _bessel_i(x, order, scaled, False)
+        return _bessel_i(x, order, scaled)
 
     @function.defjvp
     def rule(primals, tangents):
