@@ -157,6 +157,9 @@ void SafetensorsFile::parse_entry(std::string_view name, const JsonValue& value)
     e.dims.push_back(d);
     too_large |= __builtin_mul_overflow(count, d, &count);
   }
+  constexpr std::size_t kMostDims = 64;  // as in NumPy
+  if (e.dims.size() > kMostDims)
+    fail(concat_text(label, " has ", e.dims.size(), " dimensions, expected at most ", kMostDims));
   // A zero dimension makes the tensor empty, whatever the product of the others.
   if (std::find(e.dims.begin(), e.dims.end(), 0) != e.dims.end()) {
     count = 0;

@@ -106,6 +106,9 @@ struct DecoderNames {
   std::vector<std::string> ignored;  // suffixes of names that files may hold and the model does not read
 };
 
+/// A larger epsilon would decide the results of norms.
+inline constexpr double kMostNormEps = 1;
+
 /// A decoder-only language model.
 struct DecoderConfig {
   std::string family;  // "llama", "qwen2", ...: `model_type`

@@ -39,6 +39,8 @@ DecoderConfig parse_decoder_of_texts(const JsonDocument& document) try {
     DecoderConfig c;
     c.family = type;
     f->decoder->read_config(keys, c);
+    if (c.norm_eps > kMostNormEps)
+      keys.bad(concat_text("the epsilon of norms is ", c.norm_eps, ", expected a small number such as 1e-6"));
     if (!keys.flag("is_causal", true) && !c.bidirectional) {
       c.bidirectional = true;
       for (DecoderLayer& layer : c.layers)  // a bidirectional window counts keys on each side without the token itself

@@ -25,6 +25,8 @@ DecoderConfig read_decoder_config(const GgufFile& file) try {
     DecoderConfig c;
     c.family = f->decoder->gguf;
     f->decoder->read_gguf(keys, c);
+    if (c.norm_eps > kMostNormEps)
+      keys.bad(concat_text("the epsilon of norms is ", c.norm_eps, ", expected a small number such as 1e-6"));
     return c;
   }
   const std::vector<std::string> known = gguf_architectures();

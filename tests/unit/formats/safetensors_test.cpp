@@ -127,6 +127,10 @@ TEST_CASE("safetensors: each fault has its message") {
   CHECK(contains(message(R"({"x":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})", 8), "negative dimension -2"));
   CHECK(contains(message(R"({"x":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}})", 0),
                  "more elements than any file"));
+  std::string ones = "1";
+  for (int i = 1; i < 65; ++i) ones += ",1";
+  CHECK(contains(message(R"({"x":{"dtype":"F32","shape":[)" + ones + R"(],"data_offsets":[0,4]}})", 4),
+                 "tensor \"x\" has 65 dimensions, expected at most 64"));
   CHECK(contains(message(R"({"x":{"dtype":"F32","shape":[2],"data_offsets":[8,0]}})", 8), "must ascend from 0"));
   CHECK(contains(message(R"({"x":{"dtype":"F32","shape":[2],"data_offsets":[-8,0]}})", 8), "must ascend from 0"));
   CHECK(contains(message(R"({"x":{"dtype":"F32","shape":[2],"data_offsets":[0]}})", 8), "has 1 values, expected 2"));

@@ -76,6 +76,7 @@ TEST_CASE("decoder config: sizes that are absent, of another type or do not fit 
   CHECK(contains(llama("num_hidden_layers", "1000000"), "\"num_hidden_layers\" is 1000000, expected 1 to 1024"));
   CHECK(contains(llama("num_key_value_heads", "3"), "\"num_attention_heads\" 4 is not a multiple of"));
   CHECK(contains(llama("rms_norm_eps", "0"), "\"rms_norm_eps\" is 0, expected a positive number"));
+  CHECK(contains(llama("rms_norm_eps", "2147483648"), "the epsilon of norms is 2147483648, expected a small number"));
   CHECK(contains(llama("hidden_act", "\"mish\""), "\"hidden_act\" is \"mish\""));
   CHECK(contains(llama("rope_theta", "-1"), "\"rope_theta\" is -1"));
   CHECK(contains(llama("rope_scaling", R"({"rope_type":"mrope"})"), "the rope scaling \"mrope\" is not supported"));
