@@ -210,7 +210,6 @@ void add_model_options(Command cmd, ModelArgs& args) {
   const Argument packed_weights =
       cmd.add_option("--packed-weights", args.packed_weights,
                      "Store the packed weights in this folder; later starts map them from there")
-          .check([](const std::string& folder) { return folder.empty() ? "needs a folder" : ""; })
           .type_name("FOLDER");
   cmd.add_flag("--verify-packed-weights", args.verify_packed_weights,
                "Verify the checksums of all stored weights at the start")

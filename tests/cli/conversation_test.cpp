@@ -301,7 +301,7 @@ TEST_CASE("rlx generate and chat: weights in the forms that products read are ke
 
   expect_failure(run_rlx(m.generate("abc --packed-weights " + m.folder.file("config.json"))), 1,
                  "folder of packed weights");
-  expect_failure(run_rlx(m.generate("abc --packed-weights ''")), 2, "--packed-weights: needs a folder");
+  expect_failure(run_rlx(m.generate("abc --packed-weights ''")), 2, "--packed-weights: must not be empty");
   expect_failure(run_rlx(m.generate("abc --verify-packed-weights")), 2,
                  "--verify-packed-weights requires --packed-weights");
 }
