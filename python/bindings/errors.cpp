@@ -61,12 +61,17 @@ Diagnostic in_python_words(const Error& e) {
   d.hint = as_python_writes(std::move(d.hint));
   return d;
 }
+// The text as a Python string. Names of files and of what files hold may be any bytes: those that are no UTF-8 are
+// \xNN.
+nb::object text_of(const std::string& text) {
+  return nb::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "backslashreplace"));
+}
 nb::object exception_that_says(const Diagnostic& d, nb::handle type = {}) {
   if (!type) type = classes[static_cast<int>(d.code)];
-  nb::object value = type(nb::str(d.text().c_str()));
-  value.attr("message") = nb::str(d.message.c_str());
-  value.attr("where") = nb::str(d.where.c_str());
-  value.attr("hint") = nb::str(d.hint.c_str());
+  nb::object value = type(text_of(d.text()));
+  value.attr("message") = text_of(d.message);
+  value.attr("where") = text_of(d.where);
+  value.attr("hint") = text_of(d.hint);
   return value;
 }
 
@@ -78,7 +83,7 @@ void raise_not_finite(const NotFinite& e, SourceLoc called) {
   const nb::object value = exception_that_says(d, not_finite_class);
   const std::string& file = o.file;
   const int line = elsewhere ? called.line : o.line;
-  value.attr("op") = nb::str(o.op.c_str());
+  value.attr("op") = text_of(o.op);
   value.attr("element") = nb::tuple(nb::cast(o.element));
   value.attr("value") = nb::float_(o.value == "nan" ? std::nan("") : o.value == "inf" ? HUGE_VAL : -HUGE_VAL);
   value.attr("iterations") = nb::tuple(nb::cast(o.iterations));
@@ -96,7 +101,7 @@ void raise_error(const Error& e) {
     if (const auto it = kept().find(d.hint); it != kept().end()) {
       const nb::object exception = it->second;
       kept().erase(it);
-      exception.attr("add_note")(nb::str(concat_text("raised in ", d.message).c_str()));
+      exception.attr("add_note")(text_of(concat_text("raised in ", d.message)));
       PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())), exception.ptr());
       return;
     }

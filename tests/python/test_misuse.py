@@ -639,3 +639,12 @@ def test_leaving_while_a_run_goes_on():
         "time.sleep(0.5)\n"
     )
     assert subprocess.run([sys.executable, "-c", text], timeout=60).returncode == 0
+
+
+def test_a_file_whose_name_is_no_utf8_is_named_in_the_error(tmp_path):
+    path = os.path.join(os.fsencode(tmp_path), b"caf\xe9.safetensors")
+    with open(path, "wb") as f:
+        f.write(b"no weights")
+    with pytest.raises(rlx.BadFile, match=r"caf\\xe9\.safetensors") as caught:
+        rlx.load_safetensors(os.fsdecode(path))
+    assert "caf\\xe9" in caught.value.message
