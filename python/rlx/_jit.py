@@ -234,7 +234,9 @@ class _Arguments:
                 and not any(p.kind is p.VAR_POSITIONAL for p in parameters)
             ):
                 raise ValueError(f"static_argnums: {getattr(fun, '__name__', fun)} has no positional argument {n}")
-            nums.add(n + len(positional) if n < 0 else n)
+            n = n + len(positional) if n < 0 else n
+            if n >= 0:  # of *args, a place before the first is none
+                nums.add(n)
         nums |= {positional.index(n) for n in self.names if n in positional}
         self.nums = tuple(sorted(nums))
         self.names = frozenset(self.names) | {positional[n] for n in nums if n < len(positional)}
@@ -514,7 +516,9 @@ def jit(
         (donate_argnames,) if isinstance(donate_argnames, str) else donate_argnames
     )
     arguments.check(donate)
-    if both := {a if isinstance(a, str) else arguments.name(a) for a in donate} & arguments.names:
+    places = len(arguments.positional) if arguments.names and donate else 0
+    named = {a if isinstance(a, str) else arguments.name(a) for a in donate if isinstance(a, str) or -places <= a}
+    if both := named & arguments.names:
         raise ValueError(f"jit: {sorted(both)} cannot be static and donated: static arguments have no memory")
     wrapped = _Wrapped(
         fun,

@@ -231,8 +231,9 @@ def test_other_differences():
     assert rlx.random.key(7).tolist() == jax.random.PRNGKey(7).tolist() and jax.random.key(7).dtype != "uint32"
     ids = np.array([0, 1, 1])
     assert jax.ops.segment_sum(jnp.asarray(x3), ids).tolist() == rlx.ops.segment_sum(x3, ids, 2).tolist() == [1, 5]
+    assert rlx.ops.segment_sum(x3, ids).tolist() == [1, 5]
     with pytest.raises(TypeError, match="num_segments"):
-        rlx.ops.segment_sum(x3, ids)
+        rlx.jit(rlx.ops.segment_sum)(x3, ids)
     grow = lambda m, **k: m.while_loop(lambda c: c < 10, lambda c: c * 2, 1.0, **k)  # noqa: E731
     assert float(grow(rlx)) == float(grow(jax.lax)) == 16
     with pytest.raises(ValueError):

@@ -388,7 +388,7 @@ def test_refusals():
         (lambda: rlx.signal.stft(x, 64, center=False), "shorter"),
         (lambda: rlx.signal.stft(x, 8, 0), "below"),
         (lambda: rlx.signal.stft(x, 8, pad_mode="wrap"), "wrap"),
-        (lambda: signal.welch(x), "shorter"),
+        (lambda: signal.welch(x[:8], window=np.ones(16)), "shorter"),
         (lambda: signal.fftconvolve(x, x, "half"), "half"),
         (lambda: rlx.signal.mel_filterbank(0, 400), "above 0"),
     ]:

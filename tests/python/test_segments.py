@@ -34,7 +34,7 @@ def test_is_what_jax_joins(name):
 
 def test_refused():
     for call, error in [
-        (lambda f: f(DATA, IDS), TypeError),
+        (lambda f: rlx.jit(f)(DATA, IDS), TypeError),
         (lambda f: f(DATA, DATA[:, 0], 5), TypeError),
         (lambda f: f(DATA, IDS[:3], 5), ValueError),
         (lambda f: f(DATA, IDS, -1), ValueError),

@@ -197,7 +197,7 @@ def _polygamma(m, x):
 
 @op("m", "x")
 def _polygammas(m, x):
-    from ..scipy.special import zeta
+    from ..scipy._special import zeta
 
     dtype = inexact(x).dtype
     wide = dtype if dtype.itemsize >= 4 else _rlx.dtype("float32")  # factorials

@@ -263,8 +263,8 @@ def reduce_window(
     """
     leaves, treedef = tree.flatten(operand)
     several = len(leaves) != 1 or leaves[0] is not operand
-    dtype = None if several else operand.dtype if isinstance(operand, (_rlx.Value, _rlx.Array)) else rnp.asarray(operand).dtype
-    kind = None if several else _window_kind(computation, init_value, dtype)
+    held = isinstance(operand, (_rlx.Value, _rlx.Array))
+    kind = None if several else _window_kind(computation, init_value, (operand if held else rnp.asarray(operand)).dtype)
     if kind:
         lists = [v if v is None else tuple(v) for v in (window_dimensions, window_strides, base_dilation)]
         dilation = window_dilation if window_dilation is None else tuple(window_dilation)

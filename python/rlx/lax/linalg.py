@@ -129,9 +129,7 @@ def qr(x, *, pivoting=False, full_matrices=True):
 
 
 @op("x")
-def eigh(
-    x, *, lower=True, symmetrize_input=True, sort_eigenvalues=True, subset_by_index=None, implementation=None
-):
+def eigh(x, *, lower=True, symmetrize_input=True, sort_eigenvalues=True, subset_by_index=None, implementation=None):
     """(eigenvectors as columns, eigenvalues in ascending order) of (x + x^H) / 2, or of one triangle alone.
     `implementation` has no effect.
     """

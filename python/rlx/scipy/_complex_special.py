@@ -7,6 +7,7 @@ from .. import numpy as _np
 from .._control import custom_jvp
 from .._nodes import cast, inexact, node
 from .._op import op
+from . import _special
 from ._special import _BERNOULLI
 
 
@@ -153,4 +154,11 @@ def wofz(z):
     return _wofz(z)
 
 
-__all__ = ["loggamma", "wofz"]
+@op("x")
+def erfcx(x):
+    """exp(x^2) erfc(x), of complex numbers too."""
+    x = inexact(x)
+    return wofz(x * 1j) if x.dtype.kind == "c" else _special.erfcx(x)
+
+
+__all__ = ["erfcx", "loggamma", "wofz"]

@@ -144,11 +144,7 @@ def _erfcx_rule(primals, tangents):
 
 @op("x")
 def erfcx(x):
-    """exp(x^2) erfc(x), of complex numbers too."""
-    if inexact(x).dtype.kind == "c":
-        from ._complex_special import wofz
-
-        return wofz(inexact(x) * 1j)
+    """exp(x^2) erfc(x)."""
     return computed(_erfcx, _real(x, "erfcx"))
 
 
@@ -293,7 +289,9 @@ def _expn_of_several(n, x):
     n = np.asarray(n)
     known = sorted(set(n.ravel().tolist()))
     if n.dtype.kind not in "iu" or len(known) > 64:
-        raise TypeError(f"expn: n has {len(known)} different values of {n.dtype.name}; at most 64 integers are supported")
+        raise TypeError(
+            f"expn: n has {len(known)} different values of {n.dtype.name}; at most 64 integers are supported"
+        )
     shape = _shape_of_both(n.shape, x.shape)
     x, places = _rlx.expand([x], shape), _rlx.expand([_rlx.value(n.astype("int32"))], shape)
     out = cast(0, x.dtype)

@@ -10,7 +10,7 @@ from .. import numpy as _rnp
 from .._nodes import inexact as _inexact
 from .._nodes import node as _node
 from .._op import op as _op
-from ._complex_special import loggamma, wofz  # noqa: F401
+from ._complex_special import erfcx, loggamma, wofz  # noqa: F401
 from ._harmonics import bessel_jn, sph_harm_y  # noqa: F401
 from ._hypergeometric import hyp1f1, hyp2f1  # noqa: F401
 from ._integrals import fresnel, owens_t, sici  # noqa: F401
@@ -20,7 +20,6 @@ from ._special import (  # noqa: F401
     boxcox1p,
     comb,
     dawsn,
-    erfcx,
     exp1,
     expi,
     expn,
@@ -81,6 +80,8 @@ def gamma(x):
     re, im = _rnp.real(x), _rnp.imag(x)
     pole = (im == 0) & (re <= 0) & (re == _rnp.floor(re))
     return _rnp.where(pole, complex(_math.nan, _math.nan), _rnp.exp(loggamma(_rnp.where(pole, 1, x))))
+
+
 xlogy = _two("xlogy", "x log(y), 0 where x is 0, with derivative log(y) by x there.")
 xlog1py = _two("xlog1py", "x log(1 + y), 0 where x is 0, with derivative log(1 + y) by x there.")
 rel_entr = _two("rel_entr", "x log(x / y).")

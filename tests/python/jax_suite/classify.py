@@ -246,7 +246,9 @@ def known(record):
     """The record, with the kind that KNOWN has for its error or its test."""
     if record["result"] == "fail" and KINDS[record["kind"]][1]:
         for kind, test, error, _ in KNOWN:
-            if (test is None or re.search(test, record["test"])) and (error is None or re.search(error, record["what"])):
+            if (test is None or re.search(test, record["test"])) and (
+                error is None or re.search(error, record["what"])
+            ):
                 return {**record, "kind": kind}
     return record
 
