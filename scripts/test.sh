@@ -388,7 +388,7 @@ python_suites() {
   "$python_env/bin/pip" install --quiet --disable-pip-version-check \
     absl-py opt_einsum scipy mpmath hypothesis ndindex pytest-json-report
   "$python_env/bin/python" scripts/array_api_suite.py --report build/suites.md
-  "$python_env/bin/python" tests/python/jax_suite/run.py --report build/suites.md --most 1200
+  "$python_env/bin/python" tests/python/jax_suite/run.py --report build/suites.md --most 600
 }
 bench_helpers() { "$python_env/bin/python" -m pytest -q -p no:cacheprovider tests/bench; }
 pages() { python3 tests/reports/report_test.py --rlx $release/rlx --model "$model_dir" --screenshots build/pages; }
