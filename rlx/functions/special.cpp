@@ -46,12 +46,19 @@ Expr times_logarithm(const char* name, const Expr& x, const Expr& y, bool shifte
     return ExprList{g.where(none, 0.0, in[0] * log_of(g.where(none, shifted ? 0.0 : 1.0, in[1])))};
   };
   fn.backward = [=](Graph&, const ExprList& in) { return ExprList{in[3] * log_of(in[1]), in[3] * by_y(in[0], in[1])}; };
-  fn.jvp = [=, value = fn.body](Graph& g, const ExprList& in) {
+  // The value beside a tangent, whose derivative by x is the logarithm also where x is 0: only there where the logarithm
+  // is not finite is the product set to 0.
+  const auto value = [=](Graph& g, const Expr& a, const Expr& v) {
+    const Expr under = shifted ? v + 1.0 : v, endless = g.bit_or(g.le(under, 0.0), g.eq(v, kInfinity));
+    const Expr none = g.bit_and(g.eq(a, 0.0), endless);
+    return g.where(none, 0.0, a * log_of(g.where(none, shifted ? 0.0 : 1.0, v)));
+  };
+  fn.jvp = [=](Graph& g, const ExprList& in) {
     // A tangent of 0 stays 0 beside an infinite slope.
     const auto times = [&](const Expr& tangent, const Expr& slope) {
       return g.where(g.eq(tangent, 0.0), 0.0, tangent * slope);
     };
-    return ExprList{value(g, in)[0], times(in[2], log_of(in[1])) + times(in[3], by_y(in[0], in[1]))};
+    return ExprList{value(g, in[0], in[1]), times(in[2], log_of(in[1])) + times(in[3], by_y(in[0], in[1]))};
   };
   Graph& g = x.graph();
   const Dims dims = g.add(x, y).shape().dims();  // cotangents have the operands' dims
