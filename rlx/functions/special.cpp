@@ -46,8 +46,8 @@ Expr times_logarithm(const char* name, const Expr& x, const Expr& y, bool shifte
     return ExprList{g.where(none, 0.0, in[0] * log_of(g.where(none, shifted ? 0.0 : 1.0, in[1])))};
   };
   fn.backward = [=](Graph&, const ExprList& in) { return ExprList{in[3] * log_of(in[1]), in[3] * by_y(in[0], in[1])}; };
-  // The value beside a tangent, whose derivative by x is the logarithm also where x is 0: only there where the logarithm
-  // is not finite is the product set to 0.
+  // The value beside a tangent, whose derivative by x is the logarithm also where x is 0: only there where the
+  // logarithm is not finite is the product set to 0.
   const auto value = [=](Graph& g, const Expr& a, const Expr& v) {
     const Expr under = shifted ? v + 1.0 : v, endless = g.bit_or(g.le(under, 0.0), g.eq(v, kInfinity));
     const Expr none = g.bit_and(g.eq(a, 0.0), endless);
