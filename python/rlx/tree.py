@@ -203,6 +203,17 @@ def _spread(prefix, marks, out, what):
         for k, p in prefix.items():
             _spread(p, marks[k], out, what)
         return
+    if type(prefix) is type(marks) and not isinstance(marks, _Mark):  # dataclasses and registered classes
+        (parts, treedef), (below, marks_treedef) = (
+            _rlx.tree_flatten(x, lambda y, x=x: y is not x) for x in (prefix, marks)
+        )
+        if treedef != marks_treedef:
+            raise ValueError(
+                f"{what}: {prefix!r} and the values differ in their fields that are no arrays, or in structure"
+            )
+        for p, m in zip(parts, below):
+            _spread(p, m, out, what)
+        return
     raise TypeError(
         f"{what}: {prefix!r} does not follow the structure of the values; give an int, None, or a tree like theirs"
     )

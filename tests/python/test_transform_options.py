@@ -1,5 +1,8 @@
 """Named batch axes, and the arguments of transforms that JAX has, against JAX."""
 
+import dataclasses
+import typing
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -184,3 +187,46 @@ def test_gradients_of_integers_are_zeros():
 def test_misuse(call, what):
     with pytest.raises((TypeError, ValueError), match=what):
         call()
+
+
+@dataclasses.dataclass
+class Moved:
+    place: object
+    speed: object
+    unit: str = dataclasses.field(default="m", metadata={"static": True})
+
+
+class Registered:
+    def __init__(self, place, speed, unit="m"):
+        self.place, self.speed, self.unit = place, speed, unit
+
+
+class Named(typing.NamedTuple):
+    place: object
+    speed: object
+
+
+rlx.tree.register(
+    Registered, lambda x: ((x.place, x.speed), x.unit), lambda unit, children: Registered(*children, unit)
+)
+
+
+@pytest.mark.parametrize("make", [Moved, Registered, Named, lambda a, b: {"place": a, "speed": b}])
+def test_axes_of_vmap_are_trees_of_any_class(make):
+    get = lambda x, name: x[name] if isinstance(x, dict) else getattr(x, name)  # noqa: E731
+    f = lambda x: make(get(x, "place") * get(x, "speed"), get(x, "speed"))  # noqa: E731
+    moved = rlx.vmap(f, in_axes=(make(1, None),), out_axes=make(1, None))(make(X.T, X[0]))
+    np.testing.assert_array_equal(get(moved, "place"), (X * X[0]).T)
+    np.testing.assert_array_equal(get(moved, "speed"), X[0])
+    inner = rlx.vmap(lambda x: get(x["a"][0], "place"), in_axes=({"a": [make(0, None)], "b": None},))
+    np.testing.assert_array_equal(inner({"a": [make(X, 2.0)], "b": None}), X)
+    with pytest.raises(TypeError, match="in_axes.*does not follow the structure"):
+        rlx.vmap(f, in_axes=(make(0, None),))(X)
+    with pytest.raises((TypeError, ValueError), match="axes"):
+        rlx.vmap(f, in_axes=(make(0, make(0, 0)),))(make(X, X))
+
+
+@pytest.mark.parametrize("make", [Moved, Registered])
+def test_axes_of_vmap_with_other_static_fields(make):
+    with pytest.raises(ValueError, match="in_axes.* fields that are no arrays"):
+        rlx.vmap(lambda x: x.place, in_axes=(make(0, None, "km"),))(make(X, 1.0))
