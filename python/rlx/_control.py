@@ -5,9 +5,9 @@ import threading
 
 from . import _rlx, tree
 from ._closed_over import closed_over
-from ._jit import cached_live, live
-from ._nodes import counted, extent_value, filled, plain_int
+from ._jit import cached_live, live, with_arrays
 from ._names import a_function, renamed_arguments
+from ._nodes import counted, extent_value, filled, number, plain_int, values_of
 from ._op import refuse_traced
 from ._primals import with_primals
 from ._transforms import _as_dtype, _is_inexact, _name, vmap
@@ -41,21 +41,21 @@ class _Again(Exception):
 
 def _branches(p, functions, operands, what, names):
     leaves, treedef = tree.flatten(operands)
-    values = [_rlx.value(x) for x in leaves]
+    values = values_of(leaves)
     types, shapes, treedefs = None, [None, None], [None, None]
 
     def branch(k):
         def run(xs):
             nonlocal types
-            outs, treedefs[k] = tree.flatten(functions[k](*treedef.unflatten(xs)))
-            outs = shapes[k] = [_rlx.value(o) for o in outs] or [_rlx.value(0)]  # a branch needs a result
+            given, treedefs[k] = tree.flatten(functions[k](*treedef.unflatten(xs)))
+            outs = shapes[k] = [_rlx.value(o) for o in given] or [_rlx.value(0)]  # a branch needs a result
             if types is None and k == 1:
                 joined = _join_types(shapes, treedefs, what, names)
                 if joined != [o.dtype for o in shapes[0]]:
                     types = joined
                     raise _Again
-                return [_as_dtype(o, t) for o, t in zip(outs, joined)]
-            return outs if types is None else [_as_dtype(o, t) for o, t in zip(outs, types)]
+                return [_number_or_cast(x, o, t) for x, o, t in zip(given or outs, outs, joined)]
+            return outs if types is None else [_number_or_cast(x, o, t) for x, o, t in zip(given or outs, outs, types)]
 
         return run
 
@@ -64,6 +64,13 @@ def _branches(p, functions, operands, what, names):
     except _Again:
         outs = _rlx.cond(p, values, branch(0), branch(1))
     return treedefs[0].unflatten(outs[: treedefs[0].num_leaves])
+
+
+def _number_or_cast(leaf, value, dtype):
+    """The value of a leaf as dtype. A Python number is rounded once, to that dtype."""
+    if type(leaf) in (int, float, complex) and value.dtype != dtype:
+        return _rlx.value(number(leaf, dtype))
+    return _as_dtype(value, dtype)
 
 
 def _join_types(shapes, treedefs, what, names):
@@ -125,13 +132,13 @@ def switch(index, branches, *operands):
     return choose(0, len(branches))(*operands)
 
 
-def _settled(init, what, draw):
+def _settled(init, what, draw, beside=()):
     """Calls draw(values, treedef, check) with the values of the carry. The body passes its new carry to check, which
     returns it as a list of values. If a weak carry changes its dtype or its weakness there, its initial value is cast
     and the body is traced again.
     """
     leaves, treedef = tree.flatten(init)
-    values = [_rlx.value(x) for x in leaves]
+    values = values_of(leaves, beside)
     tries, changes = 0, {}
 
     def check(carry):
@@ -158,7 +165,7 @@ def _settled(init, what, draw):
         except _Again:
             tries += 1
             for i, (dtype, weak) in changes.items():
-                values[i] = _as_dtype(values[i], dtype)._with_weak(weak)
+                values[i] = _number_or_cast(leaves[i], values[i], dtype)._with_weak(weak)
             changes.clear()
 
 
@@ -207,7 +214,7 @@ def scan(f, init, xs=None, length=None, reverse=False, checkpoint=False):
         carries, ys = _rlx.scan(values, x_values, body, length, reverse, checkpoint, _name(f))
         return treedef.unflatten(carries), y_treedef.unflatten(ys)
 
-    return _settled(init, f"scan of {_name(f)}", draw)
+    return _settled(init, f"scan of {_name(f)}", draw, x_values)
 
 
 @renamed_arguments(max_trips="max_iterations")
@@ -357,9 +364,10 @@ def checkpoint(fun=None, *, keep_dots=False, policy=None, static_argnums=(), pre
                 raise ValueError(
                     f"checkpoint of {_name(fun)}: static_argnums {n} for a call with {len(args)} positional arguments"
                 )
-        if not _rlx.tracing():
-            return fun(*args, **kwargs)
         fixed = {n % len(args) for n in static}
+        if not _rlx.tracing():
+            args, kwargs = with_arrays(args, kwargs, fixed)
+            return fun(*args, **kwargs)
         leaves, treedef = tree.flatten(([None if n in fixed else a for n, a in enumerate(args)], kwargs))
         dynamic = [i for i, x in enumerate(leaves) if _rlx.is_array_leaf(x)]
         out_treedef = None
@@ -373,7 +381,7 @@ def checkpoint(fun=None, *, keep_dots=False, policy=None, static_argnums=(), pre
             outs, out_treedef = tree.flatten(fun(*[args[n] if n in fixed else x for n, x in enumerate(a)], **k))
             return [_rlx.value(o) for o in outs]
 
-        originals = {i: _rlx.value(leaves[i]) for i in dynamic}
+        originals = dict(zip(dynamic, values_of([leaves[i] for i in dynamic])))
         outs = _rlx.checkpoint([originals[i] for i in dynamic], body, keep_dots)
         return out_treedef.unflatten(outs)
 
@@ -517,7 +525,7 @@ class custom_vjp(_Ruled):
         static = [args[i] for i in self.nondiff]
         given = [a for i, a in enumerate(args) if i not in self.nondiff]
         leaves, treedef = tree.flatten(tuple(given))
-        values = [_rlx.value(x) for x in leaves]
+        values = values_of(leaves)
         found = {}
 
         def arguments(xs):
@@ -628,7 +636,7 @@ class custom_jvp(_Ruled):
         name = _name(self.fun)
         static = [args[i] for i in self.nondiff]
         leaves, treedef = tree.flatten(tuple(a for i, a in enumerate(args) if i not in self.nondiff))
-        values = [_rlx.value(x) for x in leaves]
+        values = values_of(leaves)
         found = {}
 
         def body(xs):

@@ -6,7 +6,7 @@ import threading
 from . import _rlx, tree
 from ._jit import ShapeDtype, cached_live
 from ._names import a_function
-from ._nodes import filled, node
+from ._nodes import filled, node, values_of
 from ._transforms import _as_dtype, _is_inexact, _name, vjp
 
 # Rules that call the function whose rules they are use rules again, up to this many nested calls: so the rules give the
@@ -54,7 +54,7 @@ class _Opened:
 
     def __init__(self, fun, args, what):
         leaves, self.treedef = tree.flatten(tuple(args))
-        self.values = [_rlx.value(x) for x in leaves]
+        self.values = values_of(leaves)
         self.dtypes = [v.dtype for v in self.values]  # the values are gone when their trace has ended
 
         def flat(xs):
@@ -311,7 +311,7 @@ def custom_gradient(fun):
         if not _rlx.tracing():
             return cached_live("custom_gradient", (wrapped,), lambda: wrapped)(*args)
         leaves, treedef = tree.flatten(tuple(args))
-        values = [_rlx.value(x) for x in leaves]
+        values = values_of(leaves)
         found = {}
 
         def both(xs):

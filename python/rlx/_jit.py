@@ -11,6 +11,7 @@ import weakref
 from . import _captures, _program_file, _rlx, tree
 from ._faults import looked_at
 from ._names import guess, renamed_arguments
+from ._nodes import with_wide_numbers
 
 
 def _extent(n):
@@ -106,6 +107,23 @@ def spec_of(leaf, what):
         )
     a = _rlx.array_from(leaf)
     return ShapeDtype(a.shape, a.dtype, a.weak_type)
+
+
+def with_arrays(args, kwargs, static_places=(), static_names=()):
+    """The arguments of a call with arrays of rlx where they have numbers and arrays of other libraries."""
+    places = [i for i in range(len(args)) if i not in static_places]
+    names = [k for k in kwargs if k not in static_names]
+    leaves, treedef = tree.flatten([args[i] for i in places] + [kwargs[k] for k in names])
+    leaves = with_wide_numbers(leaves)
+    for i, x in enumerate(leaves):
+        if not isinstance(x, (_rlx.Array, _rlx.Value)) and _rlx.is_array_leaf(x):
+            leaves[i] = _rlx.array_from(x, None, True)  # copied: the caller may write to it later
+    args, kwargs, parts = list(args), dict(kwargs), treedef.unflatten(leaves)
+    for i, x in zip(places, parts):
+        args[i] = x
+    for k, x in zip(names, parts[len(places) :]):
+        kwargs[k] = x
+    return args, kwargs
 
 
 def _paths(tree_, name, out):
@@ -285,6 +303,7 @@ class _Wrapped:
         self.dims = options.pop("dims")
         self.options = options
         self.what = getattr(fun, "__name__", type(fun).__name__)
+        self.of_user = False
 
     def split(self, args, kwargs, named=True):
         """(leaves of arrays, their names, call of values). named: the names tell the paths to the leaves."""
@@ -392,6 +411,10 @@ class _Wrapped:
         return _captures.guards(self.fun, static)
 
     def inlined(self, args, kwargs):
+        """A call inside another trace: fun gets arrays where it would in a call of its own."""
+        if self.any_static or not self.of_user:
+            return self.fun(*args, **kwargs)
+        args, kwargs = with_arrays(args, kwargs, self.arguments.nums, self.arguments.names)
         return self.fun(*args, **kwargs)
 
 
@@ -533,6 +556,7 @@ def jit(
     )
     compiled = _compiled(wrapped, None, cache_size)
     compiled.of_user = not any_static and not (getattr(fun, "__module__", None) or "").startswith("rlx.")
+    wrapped.of_user = compiled.of_user
     compiled.settings = settings
     return compiled
 

@@ -18,6 +18,32 @@ def plain_int(x):
     return x.__index__() if _rlx.dtype(x.dtype).kind in "iu" else x
 
 
+_WIDE = {float: "float64", complex: "complex128"}
+
+
+def number(x, dtype):
+    """A Python number as a weak array of this dtype."""
+    return _rlx.array_from(x, dtype)._with_weak(True)
+
+
+def with_wide_numbers(leaves, beside=()):
+    """The leaves; beside arrays of float64 Python numbers become weak float64, so that they keep all their digits, as
+    in a call of a compiled function. beside: more leaves that are looked at.
+    """
+    if not any(type(x) in _WIDE for x in leaves):
+        return leaves
+    for x in (*leaves, *beside):
+        name = getattr(getattr(x, "dtype", None), "name", "")
+        if name in ("float64", "complex128") and not getattr(x, "weak_type", False):
+            return [number(x, _WIDE[type(x)]) if type(x) in _WIDE else x for x in leaves]
+    return leaves
+
+
+def values_of(leaves, beside=()):
+    """The leaves as traced values."""
+    return [_rlx.value(x) for x in with_wide_numbers(leaves, beside)]
+
+
 def node(name, *operands, **attrs):
     """The node `name` of the op table over the operands."""
     for i, x in enumerate(operands):

@@ -4,11 +4,11 @@ it adds nodes.
 
 import functools
 
-from . import _rlx
+from . import _rlx, tree
 from ._faults import OF_PYTHON, told
 from ._jit import cached_jit, jit
 from ._names import own_names
-from ._nodes import extent_value, stacked
+from ._nodes import extent_value, stacked, with_wide_numbers
 
 
 def refuse_traced(x, what, way=""):
@@ -98,6 +98,28 @@ def _check_numbers(numbers, beside, dtype=None):
             )
 
 
+_MAY_HOLD_NUMBERS = (float, complex, list, tuple)
+
+
+def _with_wide_numbers(args, kwargs, static_places, statics):
+    """The arguments of a call in a trace. Python numbers keep all their digits where they do outside of a trace."""
+    places = [i for i in range(len(args)) if i not in static_places]
+    names = [k for k in kwargs if k not in statics]
+    parts = [args[i] for i in places] + [kwargs[k] for k in names]
+    if not any(type(x) in _MAY_HOLD_NUMBERS for x in parts):
+        return args, kwargs
+    leaves, treedef = tree.flatten(parts)
+    wide = with_wide_numbers(leaves)
+    if wide is leaves:
+        return args, kwargs
+    args, kwargs, parts = list(args), dict(kwargs), treedef.unflatten(wide)
+    for i, x in zip(places, parts):
+        args[i] = x
+    for k, x in zip(names, parts[len(places) :]):
+        kwargs[k] = x
+    return args, kwargs
+
+
 def names_of_variadic(code):
     """The name of the *args parameter of a function."""
     return code.co_varnames[code.co_argcount + code.co_kwonlyargcount]
@@ -150,6 +172,8 @@ def op(*arrays):
                     for k, a in kwargs.items():
                         if type(a) is _rlx.Dim and k not in statics:
                             kwargs[k] = extent_value(a)
+                    if len(args) + len(kwargs) > 1 or arrays != single:
+                        args, kwargs = _with_wide_numbers(args, kwargs, static_places, statics)
                     return fun(*args, **kwargs)
                 stated = dtype_place is not None and dtype_place < len(args)
                 dtype = args[dtype_place] if stated else kwargs.get("dtype")

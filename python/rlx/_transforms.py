@@ -7,7 +7,7 @@ from . import _rlx, tree
 from ._axes import Axis
 from ._gradients import gradient_of
 from ._jit import ShapeDtype, cached_live, live, recorded
-from ._nodes import counted, diagonal_ones, filled, node, plain_int
+from ._nodes import counted, diagonal_ones, filled, node, plain_int, values_of
 
 
 def _name(fun):
@@ -52,10 +52,10 @@ def _argnums(argnums, args, kind, fun):
     return out
 
 
-def _float_leaves(parts, kind, fun):
+def _float_leaves(nums, args, kwargs, kind, fun):
     """(values, treedef) of the arguments to differentiate with respect to. All of them must be floating or complex."""
-    leaves, treedef = tree.flatten(tuple(parts))
-    values = [_rlx.value(x) for x in leaves]
+    leaves, treedef = tree.flatten(tuple(args[n] for n in nums))
+    values = values_of(leaves, tree.leaves((args, kwargs)))
     for v in values:
         if not _is_inexact(v):
             raise TypeError(
@@ -96,7 +96,7 @@ def value_and_grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=F
 
     def inner(*args, **kwargs):
         nums = _argnums(argnums, args, "grad", fun)
-        values, treedef = _float_leaves([args[n] for n in nums], "grad", fun)
+        values, treedef = _float_leaves(nums, args, kwargs, "grad", fun)
         aux_treedef = None
 
         def flat(leaves):
@@ -153,7 +153,7 @@ class _Opened:
     def __init__(self, fun, primals, name=None):
         self.what = f"vjp of {name or _name(fun)}"
         leaves, self.treedef = tree.flatten(tuple(primals))
-        self.values = [_rlx.value(x) for x in leaves]
+        self.values = values_of(leaves)
         self.types = []
 
         def flat(xs):
@@ -237,7 +237,7 @@ def _jvp_inner(fun, primals, tangents, name=None):
     t_leaves, t_treedef = tree.flatten(tuple(tangents))
     if treedef != t_treedef:
         raise TypeError(f"jvp of {name}: tangents {t_treedef} do not have the structure of the primals {treedef}")
-    values = [_rlx.value(x) for x in leaves]
+    values = values_of(leaves, t_leaves)
     wrt, ts = [], []
     for i, (v, t) in enumerate(zip(values, t_leaves)):
         if not _is_inexact(v):
@@ -285,6 +285,8 @@ def linearize(fun, *primals, has_aux=False):
     """
 
     if _rlx.tracing():
+        leaves, treedef = tree.flatten(primals)
+        primals = treedef.unflatten(values_of(leaves))
         outs = fun(*primals)
         push = lambda *tangents: jvp(fun, primals, tangents, has_aux)[1]  # noqa: E731
         return (outs[0], push, outs[1]) if has_aux else (outs, push)
@@ -345,7 +347,7 @@ def _jacobian(fun, argnums, forward, has_aux, holomorphic):
 
     def inner(*args, **kwargs):
         nums = _argnums(argnums, args, kind, fun)
-        values, treedef = _float_leaves([args[n] for n in nums], kind, fun)
+        values, treedef = _float_leaves(nums, args, kwargs, kind, fun)
         if holomorphic and any(v.dtype.kind != "c" for v in values):
             raise TypeError(f"{kind} of {_name(fun)}: holomorphic=True needs complex arguments")
         out_treedef, aux, shapes = None, None, []

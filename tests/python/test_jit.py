@@ -517,3 +517,45 @@ def test_program_calls():
         results = list(pool.map(lambda k: np.asarray(program({"x": x + k}, b=y)["sum"]), range(64)))
     for k, got in enumerate(results):
         np.testing.assert_array_equal(got, x + k + y)
+
+
+INSIDE = {
+    "jit": lambda f, x: rlx.jit(f)(x),
+    "grad": lambda f, x: rlx.value_and_grad(lambda v: f(v).sum())(x)[0],
+    "vmap": lambda f, x: rlx.vmap(f)(x[None])[0],
+    "scan": lambda f, x: rlx.scan(lambda c, _: (f(c), None), x, length=1)[0],
+    "cond": lambda f, x: rlx.cond(x[0] > -9, f, lambda v: v, x),
+    "checkpoint": lambda f, x: rlx.jit(rlx.checkpoint(f))(x),
+}
+
+
+@pytest.mark.parametrize("place", INSIDE)
+@pytest.mark.parametrize("argument", [np.ones(3), np.float64(2), 2.0, 2, 2j], ids=repr)
+def test_a_jitted_function_gets_arrays_inside_a_trace_too(place, argument):
+    """Its arguments have the attributes of arrays wherever it is called: rows of NumPy, numbers, leaves of trees."""
+    inner = rlx.jit(lambda v, tree, *, k: v * tree["a"].at[...].add(1).real + k[0].astype("float64").sum() + tree["b"])
+    f = lambda v: inner(v, {"a": argument, "b": 0.5}, k=[argument.real, None])  # noqa: E731
+    x = rlx.array(np.array([0.1, 0.2, 0.3]))
+    want = np.asarray(x) * np.real(argument + 1) + np.sum(np.real(argument)) + 0.5
+    np.testing.assert_allclose(f(x), want, rtol=1e-14)
+    np.testing.assert_allclose(INSIDE[place](f, x), want.sum() if place == "grad" else want, rtol=1e-14)
+
+
+def test_static_arguments_of_a_jitted_function_inside_a_trace():
+    held = np.ones(3)
+    inner = rlx.jit(lambda v, mode, n=2, *, name: (v * n, mode, name), static_argnums=1, static_argnames="name")
+    seen = []
+
+    def outer(v):
+        out, mode, name = inner(v, "text", held, name=(1, 2))
+        held[0] = 7.0  # what the trace has read does not change
+        seen.append((type(mode), type(name)))
+        return out
+
+    np.testing.assert_array_equal(rlx.jit(outer)(np.ones(3)), np.ones(3))
+    assert seen == [(str, tuple)]
+
+
+def test_checkpoint_gets_arrays_outside_of_a_trace_too():
+    f = rlx.checkpoint(lambda v, n, text: v.at[0].set(n.astype(v.dtype)) * len(text), static_argnums=2)
+    np.testing.assert_array_equal(f(np.ones(2), 3, "ab"), [6.0, 2.0])

@@ -9,7 +9,8 @@ import rlx
 import rlx.numpy as rnp
 
 X = np.random.default_rng(0).normal(size=(4, 5))
-EXPRESSIONS = """
+EXPRESSIONS = (
+    """
 x * .3; x + .3; x % .3; x // .3; x ** .3; .3 ** x; 1 / (1 + m.exp(-x)); m.fmod(x, .3); divmod(x, .3)
 m.clip(x, -.3, .3); m.where(x > 0, x, .3); m.maximum(x, .3); m.full_like(x, .3); m.full((2,), .3, "float64")
 m.full(2, .3, dtype="float64"); m.pad(x, 1, constant_values=.3); x.at[0].set(.3); x.at[0].add(.3)
@@ -19,7 +20,10 @@ m.linspace(0., .3, 7, dtype="float64"); m.arange(0, 1, .1, dtype="float64"); m.a
 m.append(x, .3); m.insert(x[0], 1, .3); m.stack([x[0, 0], .3]); m.array([x[0, 0], .3, 2])
 m.array([[x[0, 0], .3], [x[1, 1], 1.]]); m.gradient(x[0], .3); m.trapezoid(x, dx=.3); m.nan_to_num(x, nan=.3)
 m.heaviside(x, .3); x * (.1 + .2j); m.array([.1, .2], "float64") * x[0, 0]
-""".strip().replace("\n", ";").split(";")
+""".strip()
+    .replace("\n", ";")
+    .split(";")
+)
 
 
 def results(tree):
@@ -150,3 +154,90 @@ def test_jax_takes_arrays_of_rlx():
     x = rlx.array(X)
     np.testing.assert_array_equal(np.asarray(jnp.asarray(x)), X)
     np.testing.assert_array_equal(np.asarray(jnp.asarray(rlx.array([1, 2], "bfloat16"))), [1, 2])
+
+
+def _ruled(m):
+    def product(v, k):
+        return v * k
+
+    by_vjp, by_jvp = m.custom_vjp(product), m.custom_jvp(product)
+    by_vjp.defvjp(lambda v, k: (v * k, (v, k)), lambda r, ct: (ct * r[1], (ct * r[0]).sum()))
+    by_jvp.defjvp(lambda p, t: (p[0] * p[1], t[0] * p[1] + p[0] * t[1]))
+    return by_vjp, by_jvp
+
+
+# Functions of v, an array of float64, that hand a Python number to a transform, a loop or a branch.
+HANDED = {
+    "jit": lambda m, v: m.jit(lambda v, k: v * k)(v, 0.3),
+    "jit by name": lambda m, v: m.jit(lambda v, k: v * k["a"][0])(v, k={"a": [0.3]}),
+    "vmap": lambda m, v: m.vmap(lambda v, k: v * k, in_axes=(0, None))(v, 0.3),
+    "grad": lambda m, v: m.grad(lambda k, v: (v * k * k).sum())(0.3, v),
+    "value_and_grad": lambda m, v: m.value_and_grad(lambda v, k: (v * k).sum(), argnums=(0, 1))(v, 0.3),
+    "jvp": lambda m, v: m.jvp(lambda v, k: v * k, (v, 0.3), (v, 0.7)),
+    "vjp": lambda m, v: m.vjp(lambda v, k: v * k[0], v, [0.3])[0],
+    "linearize": lambda m, v: m.linearize(lambda v, k: v * k, v, 0.3)[1](v, 0.7),
+    "jacrev": lambda m, v: m.jacrev(lambda k, v: v * k**3)(0.3, v),
+    "jacfwd": lambda m, v: m.jacfwd(lambda k, v: v * k**3)(0.3, v),
+    "checkpoint": lambda m, v: m.checkpoint(lambda v, k: v * k)(v, 0.3),
+    "cond": lambda m, v: m.lax.cond(v[0] < 9, lambda v, k: v * k, lambda v, k: v, v, 0.3),
+    "result of cond": lambda m, v: m.lax.cond(v[0] < 9, lambda v: 0.3, lambda v: v[0], v),
+    "switch": lambda m, v: m.lax.switch(1, [lambda v, k: v, lambda v, k: v * k], v, 0.3),
+    "carry beside rows": lambda m, v: m.lax.scan(lambda c, x: (c * 0.5 + x, c), 0.3, v),
+    "carries": lambda m, v: m.lax.scan(lambda c, x: ((c[0], c[1] * c[0]), None), (0.3, v), None, length=2)[0],
+    "fori_loop": lambda m, v: m.lax.fori_loop(0, 2, lambda i, c: (c[0], c[1] * c[0]), (0.3, v)),
+    "while_loop": lambda m, v: m.lax.while_loop(
+        lambda c: c[2] < 2, lambda c: (c[0], c[1] * c[0], c[2] + 1), (0.3, v, 0)
+    )[:2],
+    "custom_vjp": lambda m, v: _ruled(m)[0](v, 0.3),
+    "grad of custom_vjp": lambda m, v: m.grad(lambda v: _ruled(m)[0](v, 0.3).sum())(v),
+    "custom_jvp": lambda m, v: _ruled(m)[1](v, 0.3),
+    "grad of custom_jvp": lambda m, v: m.grad(lambda v: _ruled(m)[1](v, 0.3).sum())(v),
+}
+
+
+@pytest.mark.parametrize("name", HANDED)
+def test_digits_of_numbers_that_are_handed_on(name):
+    f = lambda m: lambda v: HANDED[name](m, v)  # noqa: E731
+    v = X[0]
+    want = results(f(jax)(jnp.asarray(v)))
+    for made in (f(rlx)(rlx.array(v)), rlx.jit(f(rlx))(v), rlx.vmap(f(rlx))(v[None])):
+        made = rlx.tree.leaves(made)
+        assert len(made) == len(want)
+        for g, w in zip(made, want):
+            assert g.dtype.name == w.dtype.name
+            np.testing.assert_allclose(np.asarray(g).reshape(w.shape), w, rtol=1e-14)
+
+
+ARGUMENTS = [(X[0], 0.3), (0.3, X[0]), (X[0], 0.3, X[1]), (X[0], X[1], 0.3), (0.3, X[0], X[1]), (X[0], 0.3, 0.7)]
+ARGUMENTS += [([X[0], X[1]], 0.3), (X[0] * 1j, 0.3), (X[0], 0.3j)]
+
+
+@pytest.mark.parametrize("module", ["numpy", "lax", "nn", "scipy.special"])
+def test_functions_keep_digits_inside_a_trace_as_outside(module):
+    """Every function that takes arrays of float64 and Python numbers gives in a trace what it gives at once."""
+    import importlib
+
+    of, tried = importlib.import_module(f"rlx.{module}"), set()
+    for name in sorted(n for n in dir(of) if not n.startswith("_")):
+        f = getattr(of, name)
+        if not callable(f) or isinstance(f, type):
+            continue
+        for args in ARGUMENTS:
+            arrays = [rlx.tree.map(lambda a: a if isinstance(a, (float, complex)) else rlx.array(a), a) for a in args]
+            places = [i for i, a in enumerate(args) if not isinstance(a, (float, complex))]
+
+            def traced(given, f=f, args=args, places=places):
+                full = list(args)
+                for i, x in zip(places, given):
+                    full[i] = x
+                return f(*full)
+
+            try:
+                at_once, inside = f(*arrays), rlx.jit(traced)([arrays[i] for i in places])
+            except (TypeError, ValueError, AttributeError, NotImplementedError, IndexError, NameError):
+                continue  # it takes no such arguments
+            tried.add(name)
+            for a, b in zip(results(at_once), results(inside), strict=True):
+                assert a.dtype == b.dtype, (name, args)
+                np.testing.assert_allclose(b, a, rtol=1e-12, atol=1e-13, err_msg=f"{name}{args}")
+    assert len(tried) > {"numpy": 60, "lax": 20, "nn": 5, "scipy.special": 5}[module]
