@@ -18,12 +18,14 @@ struct Stand {
   std::shared_ptr<const void> notes;
 };
 
-// The values from which an output of `seeded` is reached through float and complex values.
+// The values from which an output of `seeded` is reached through float and complex values, and not only through
+// stop_gradient.
 std::vector<bool> reaching(const Graph& g, const ValueSlots& slot, const std::vector<Value>& seeded) {
   std::vector<bool> reaches(slot.size(), false);
   for (Value v : seeded) reaches[slot(v)] = is_inexact(g.shape(v).dtype());
   for (std::uint32_t i = static_cast<std::uint32_t>(g.num_nodes()); i-- > 0;) {
     const Node& n = g.nodes()[i];
+    if (n.kind() == OpKind::StopGradient) continue;  // what lies behind it needs no rule: it may be a loop without one
     bool any = false;
     for (std::uint32_t r = 0; r < n.num_results(); ++r) any = any || reaches[slot(Value(NodeId{i}, r))];
     if (!any) continue;

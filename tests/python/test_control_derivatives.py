@@ -281,3 +281,19 @@ def test_piecewise():
     compare(rlx.jvp(f, (x,), (np.ones(5),))[1], first, "forward")
     compare(rlx.vmap(rlx.grad(f))(x), first, "vmap")
     compare(rlx.grad(lambda x: rlx.grad(lambda x: f(x).sum())(x).sum())(x), second, "second")
+
+
+def test_a_loop_behind_stop_gradient_needs_no_bound():
+    """A loop whose body reads what the derivative is with respect to, and whose result is a constant."""
+
+    def settle(v):
+        return lax.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, rnp.tanh(c[1]) * v), (0, v))[1]
+
+    def f(v):
+        return rnp.sum(lax.stop_gradient(settle(v)) * v)
+
+    v = np.array([0.4, -0.9, 1.3])
+    want = np.asarray(settle(v))
+    for slope in (rlx.grad(f), rlx.jit(rlx.grad(f)), rlx.grad(rlx.checkpoint(f)), rlx.jacrev(f)):
+        np.testing.assert_allclose(slope(v), want, rtol=1e-12)
+    np.testing.assert_allclose(rlx.vmap(rlx.grad(f))(np.stack([v, v]))[1], want, rtol=1e-12)
