@@ -5,8 +5,6 @@
 #include <cstdio>
 #include <numeric>
 
-#include "rlx/base/printable.h"
-
 namespace rlx {
 
 std::string_view error_code_name(ErrorCode code) {
@@ -31,6 +29,33 @@ std::string Diagnostic::text() const {
   if (!where.empty()) out += "\n  " + where;
   if (!hint.empty()) out += "\n  hint: " + hint;
   return out;
+}
+
+void escape_controls(std::string& text);  // in rlx/base/printable.h, which depends on errors
+
+void escape_controls(std::string& text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(i < text.size() ? text[i] : 0); };
+  const auto is_control = [&](std::size_t i) {
+    const unsigned char c = byte(i);
+    return (c < 0x20 && c != '\n' && c != '\t') || c == 0x7f ||
+           (c == 0xC2 && byte(i + 1) >= 0x80 && byte(i + 1) < 0xA0);  // U+0080 to U+009F
+  };
+  std::size_t first = 0;
+  while (first < text.size() && !is_control(first)) ++first;
+  if (first == text.size()) return;
+  constexpr char digits[] = "0123456789abcdef";
+  std::string out = text.substr(0, first);
+  for (std::size_t i = first; i < text.size(); ++i) {
+    if (!is_control(i)) {
+      out += text[i];
+      continue;
+    }
+    for (const std::size_t end = i + (byte(i) == 0xC2 ? 2 : 1);; ++i) {
+      out.append({'\\', 'x', digits[byte(i) >> 4], digits[byte(i) & 15]});
+      if (i + 1 == end) break;
+    }
+  }
+  text = std::move(out);
 }
 
 namespace {

@@ -10,7 +10,7 @@ import re
 import sys
 import textwrap
 
-from reference_page import write_page
+from reference_page import write_reference
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "cpp_reference.md"
@@ -445,4 +445,4 @@ def text():
 
 
 if __name__ == "__main__":
-    sys.exit(write_page(__doc__, PAGE, text))
+    sys.exit(write_reference(__doc__, PAGE, text))

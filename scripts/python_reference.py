@@ -13,7 +13,7 @@ import sys
 import textwrap
 import types
 
-from reference_page import write_page
+from reference_page import write_reference
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "python_reference.md"
@@ -356,4 +356,4 @@ def text():
 
 
 if __name__ == "__main__":
-    sys.exit(write_page(__doc__, PAGE, text))
+    sys.exit(write_reference(__doc__, PAGE, text))

@@ -3,7 +3,7 @@
 import argparse
 
 
-def write_page(description, page, make):
+def write_reference(description, page, make):
     """Writes what `make` returns to the file `page`, or with --check says whether it is up to date. make() is
     (text, problems), and a problem is a line to print. Returns the exit status.
     """

@@ -3,17 +3,11 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <utility>
 
 #include "rlx/base/utf8.h"
 
 namespace rlx {
 namespace {
-
-std::string escape_of(unsigned char byte) {
-  constexpr char digits[] = "0123456789abcdef";
-  return {'\\', 'x', digits[byte >> 4], digits[byte & 15]};
-}
 
 // One unit of output: a character, or the escape of a byte.
 struct Unit {
@@ -33,7 +27,8 @@ Unit first_unit(std::string_view rest) {
     if (character.size() == length && !find_invalid_utf8(character) && decode_utf8(character, at) >= 0xA0)
       return {std::string(character), length, 1};
   }
-  return {escape_of(lead), 1, 4};
+  constexpr char digits[] = "0123456789abcdef";
+  return {{'\\', 'x', digits[lead >> 4], digits[lead & 15]}, 1, 4};
 }
 
 }  // namespace
@@ -62,29 +57,6 @@ std::size_t printable_columns(std::string_view bytes) {
     at += piece.bytes;
   }
   return columns;
-}
-
-void escape_controls(std::string& text) {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(i < text.size() ? text[i] : 0); };
-  const auto is_control = [&](std::size_t i) {
-    const unsigned char c = byte(i);
-    return (c < 0x20 && c != '\n' && c != '\t') || c == 0x7f ||
-           (c == 0xC2 && byte(i + 1) >= 0x80 && byte(i + 1) < 0xA0);  // U+0080 to U+009F
-  };
-  std::size_t first = 0;
-  while (first < text.size() && !is_control(first)) ++first;
-  if (first == text.size()) return;
-  std::string out = text.substr(0, first);
-  for (std::size_t i = first; i < text.size(); ++i) {
-    if (!is_control(i)) {
-      out += text[i];
-      continue;
-    }
-    const bool wide = byte(i) == 0xC2;
-    out += escape_of(byte(i));
-    if (wide) out += escape_of(byte(++i));
-  }
-  text = std::move(out);
 }
 
 }  // namespace rlx

@@ -22,8 +22,8 @@ LEFT_OUT = {
     "conversions, copies and selections of elements: no arithmetic": """
         np.array np.asarray np.ascontiguousarray np.atleast_1d np.block np.broadcast_arrays
         np.broadcast_shapes np.compress np.copy np.empty_like np.extract np.flip np.flipud np.from_dlpack np.frombuffer
-        np.full_like np.hstack np.isin np.ix_ np.meshgrid np.ones_like np.permute_dims np.place np.ravel np.stack np.take
-        np.transpose np.trim_zeros np.where np.zeros_like
+        np.full_like np.hstack np.isin np.ix_ np.meshgrid np.ones_like np.permute_dims np.place np.ravel np.stack
+        np.take np.transpose np.trim_zeros np.where np.zeros_like
         lax.broadcast_like lax.broadcast_shapes lax.full_like lax.optimization_barrier lax.select lax.select_n
         lax.shape_as_value lax.stack lax.stop_gradient""",
     "complex numbers and their parts: test_complex_functions.py and test_integrals.py": """

@@ -28,8 +28,8 @@ def _log(f):
 
 def continuous(name, args, pdf, cdf, sf, ppf=None, *, low=-mp.inf, high=mp.inf, reach=1e4, scale=1, ulps=(64, 400, 800),
                kink=None, logs=True, size=None, least=0):  # fmt: skip
-    """Rows of each function that a distribution has, at parameters `args`, inside of its support. logs: logcdf and logsf
-    have formulas of their own; else they are logarithms of numbers that may be too small.
+    """Rows of each function that a distribution has, at parameters `args`, inside of its support. logs: logcdf and
+    logsf have formulas of their own; else they are logarithms of numbers that may be too small.
     """
     of = getattr(stats, name)
     shown = "".join(f", {a:g}" for a in args)
@@ -111,7 +111,8 @@ def _half(x):
 
 
 continuous("logistic", (), lambda x: 1 / (2 + 2 * mp.cosh(x)), lambda x: 1 / (1 + mp.exp(-x)),
-           lambda x: 1 / (1 + mp.exp(x)), lambda q: mp.log(q) - mp.log1p(-q), ulps=(64, 400, 800), size=0.25)  # fmt: skip
+           lambda x: 1 / (1 + mp.exp(x)), lambda q: mp.log(q) - mp.log1p(-q),
+           ulps=(64, 400, 800), size=0.25)  # fmt: skip
 continuous("cauchy", (), lambda x: 1 / (mp.pi * (1 + x * x)), lambda x: mp.atan2(1, -x) / mp.pi,
            lambda x: mp.atan2(1, x) / mp.pi, lambda q: -mp.cot(mp.pi * q), reach=1e37)  # fmt: skip
 continuous("gumbel_r", (), lambda x: mp.exp(-x - mp.exp(-x)), lambda x: mp.exp(-mp.exp(-x)),
@@ -176,10 +177,12 @@ def _general(b):
 continuous("gennorm", (1.5,), *_general(1.5), ulps=(800, 800, 8000), reach=100, least=0.05, logs=False)
 continuous("truncnorm", (-1.0, 2.0), lambda x: _bell(x) / _between(mpf(-1), mpf(2)),
            lambda x: _between(mpf(-1), x) / _between(mpf(-1), mpf(2)),
-           lambda x: _between(x, mpf(2)) / _between(mpf(-1), mpf(2)), low=-0.9, high=1.9, ulps=(400, 800, 8000))  # fmt: skip
+           lambda x: _between(x, mpf(2)) / _between(mpf(-1), mpf(2)), low=-0.9, high=1.9,
+           ulps=(400, 800, 8000))  # fmt: skip
 continuous("truncnorm", (6.0, 8.0), lambda x: _bell(x) / _between(mpf(6), mpf(8)),
            lambda x: _between(mpf(6), x) / _between(mpf(6), mpf(8)),
-           lambda x: _between(x, mpf(8)) / _between(mpf(6), mpf(8)), low=6.1, high=7.9, ulps=(4000, 4000, 8000))  # fmt: skip
+           lambda x: _between(x, mpf(8)) / _between(mpf(6), mpf(8)), low=6.1, high=7.9,
+           ulps=(4000, 4000, 8000))  # fmt: skip
 continuous("vonmises", (2.0,), lambda x: mp.exp(2 * mp.cos(x)) / (2 * mp.pi * mp.besseli(0, 2)), None, None, reach=1e3)
 continuous("wrapcauchy", (0.5,), lambda x: mpf(0.75) / (2 * mp.pi) / (mpf(1.25) - mp.cos(x)), None, None, low=0, high=6)
 
@@ -250,7 +253,8 @@ discrete(
     high=300,
     ulps=8000,
 )
-discrete("nbinom", (2.5, 0.25), lambda k: mp.gammaprod([k + mpf(2.5)], [mpf(2.5), k + 1]) * P ** mpf(2.5) * (1 - P) ** k,
+discrete("nbinom", (2.5, 0.25),
+         lambda k: mp.gammaprod([k + mpf(2.5)], [mpf(2.5), k + 1]) * P ** mpf(2.5) * (1 - P) ** k,
          lambda k: mp.betainc(mpf(2.5), k + 1, 0, P, regularized=True),
          lambda k: mp.betainc(k + 1, mpf(2.5), 0, 1 - P, regularized=True), ulps=8000)  # fmt: skip
 discrete("betabinom", (10.0, 2.5, 0.75), lambda k: mp.binomial(10, k) * mp.beta(k + mpf(2.5), 10 - k + mpf(0.75))

@@ -349,8 +349,8 @@ for a in (1e-10, 0.3, 1.0, 2.5, 30.0, 1000.0):
     )
 add("lax.igamma(a, 2)", lambda a: lax.igamma(a, 2.0), lambda a: lower_gamma(a, mpf(2)), highest=1, ulps=(4000, 4000, 0),
     only=lambda a: 0 < a < 1e3)  # fmt: skip
-add("lax.igammac(a, 2)", lambda a: lax.igammac(a, 2.0), lambda a: upper_gamma(a, mpf(2)), highest=1, ulps=(4000, 4000, 0),
-    only=lambda a: 0 < a < 1e3)  # fmt: skip
+add("lax.igammac(a, 2)", lambda a: lax.igammac(a, 2.0), lambda a: upper_gamma(a, mpf(2)), highest=1,
+    ulps=(4000, 4000, 0), only=lambda a: 0 < a < 1e3)  # fmt: skip
 
 
 def _beta_density(a, b, x):
@@ -515,7 +515,8 @@ add("nn.kl_divergence(log_softmax [x, 0], [0.25, 0.75])",
     lambda x: (softplus(-x) + 3 * softplus(x) + mp.log(0.25) + 3 * mp.log(0.75)) / 4, scale=(1, 1, 0.25),
     only=lambda x: abs(x) < mp.inf)  # fmt: skip
 add("nn.kl_divergence_with_log_targets(log_softmax [x, 0], log [0.25, 0.75])",
-    lambda x: nn.kl_divergence_with_log_targets(nn.log_softmax(_pair(x), -1), rnp.log(rnp.array([0.25, 0.75], x.dtype))),
+    lambda x: nn.kl_divergence_with_log_targets(
+        nn.log_softmax(_pair(x), -1), rnp.log(rnp.array([0.25, 0.75], x.dtype))),
     lambda x: (softplus(-x) + 3 * softplus(x) + mp.log(0.25) + 3 * mp.log(0.75)) / 4, scale=(2, 2, 0.25),
     only=lambda x: abs(x) < mp.inf)  # fmt: skip
 for t in (-1.0, 1.0):

@@ -152,7 +152,8 @@ def _hostile():
 # What Python and NumPy say of operands that they cannot use.
 BARE = re.compile(
     r"object has no attribute|is not iterable|unsupported operand|not subscriptable|index out of range|has no len\(\)|"
-    r"to unpack|cannot unpack|incompatible function arguments|object is not callable|cannot be interpreted as an integer|"
+    r"to unpack|cannot unpack|incompatible function arguments|object is not callable|"
+    r"cannot be interpreted as an integer|"
     r"not supported between|bad operand type|^\d+$|^'\w+'$|unhashable|can't multiply|only integer scalar|"
     r"truth value of|isinstance\(\)|does not support|expected at (least|most)|argument of type '\w+'|internal"
 )

@@ -255,8 +255,8 @@ def reduce_window(
     base_dilation=None,
     window_dilation=None,
 ):
-    """Reduces each window with computation(a, b), beginning with init_value, which is also the padding. The operand is an
-    array or a tree of arrays of one shape; init_value has the same tree.
+    """Reduces each window with computation(a, b), beginning with init_value, also the padding. The operand is
+    an array or a tree of arrays of one shape; init_value has the same tree.
 
     add, mul, max and min with their identity as init_value are one op. With other values or functions the size of the
     program grows with the size of the window.
@@ -281,7 +281,7 @@ def reduce_window(
     xs, firsts = [_rlx.value(x) for x in leaves], tree.leaves(init_value)
     if len(firsts) != len(xs) or len({x.shape for x in xs}) != 1:
         raise ValueError(
-            f"reduce_window: {len(firsts)} initial values and operands of shapes {[x.shape for x in xs]}; there must be "
+            f"reduce_window: {len(firsts)} initial values, operands of shapes {[x.shape for x in xs]}; there must be "
             "one value for each, and one shape"
         )
     x = xs[0]

@@ -119,7 +119,7 @@ def int_static(x, what):
 
 
 def summed(x, dtype, promote_integers=True):
-    """x as the operand of a sum or a product. Bools and small integers become 32-bit integers; the integers do not if not
+    """x as the operand of a sum or a product. Bools become 32-bit integers, and small integers too if
     promote_integers.
     """
     x = value(x)

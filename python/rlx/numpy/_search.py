@@ -702,8 +702,8 @@ _intersect1d = _set_operation(
 
 def intersect1d(ar1, ar2, assume_unique=False, return_indices=False, *, size=None, fill_value=None):
     """The sorted distinct elements that are in both; with return_indices also their first indices in ravel(ar1) and in
-    ravel(ar2). Inside compiled functions `size` is needed: the result is cut to it, or filled up with fill_value (its least
-    value), indices with the number of elements.
+    ravel(ar2). Inside compiled functions `size` is needed: the result is cut to it, or filled up with fill_value (its
+    least value), indices with the number of elements.
     """
     values = _intersect1d(ar1, ar2, size=size, fill_value=fill_value)
     if not return_indices:

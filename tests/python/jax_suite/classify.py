@@ -43,8 +43,8 @@ KNOWN = (
     (
         "internals",
         None,
-        r"with_logs'|'(live_executables|runtime_executable|memory_analysis|donate_argnums|_executable|with_refs|args_res|"
-        r"opaque_residuals|get_internal_device_put_info|_impl|_base_array|defvjp_with_logs)'|"
+        r"with_logs'|'(live_executables|runtime_executable|memory_analysis|donate_argnums|_executable|with_refs|"
+        r"args_res|opaque_residuals|get_internal_device_put_info|_impl|_base_array|defvjp_with_logs)'|"
         r"unexpected keyword argument 'saveable_args'|Lowered\.as_text\(\)|compile option 'compiler_options'",
         "attributes and options of JAX's stages, residuals and arrays",
     ),
@@ -56,7 +56,8 @@ KNOWN = (
     ),
     (
         "internals",
-        r"num_cpu_devices|test_jit_default_platform|test_device_put_(aliasing|on_single_device_donated|mismatched_tree)",
+        r"num_cpu_devices|test_jit_default_platform|test_device_put_(aliasing|on_single_device_donated|"
+        r"mismatched_tree)",
         None,
         "devices and buffers of JAX",
     ),
@@ -70,13 +71,15 @@ KNOWN = (
     (
         "documented",
         r"custom_api_test\..*symbolic_zero",
-        r"is not an instance of <jax|is not <jax\.custom_derivatives\.SymbolicZero>|True is not false|^AssertionError: $",
+        r"is not an instance of <jax|is not <jax\.custom_derivatives\.SymbolicZero>|True is not false|"
+        r"^AssertionError: $",
         "docs/python_for_jax_users.md: symbolic_zeros",
     ),
     (
         "documented",
         None,
-        r"Python asked whether a traced value|item\(\) of a traced value|object of type (function|method), which is not",
+        r"Python asked whether a traced value|item\(\) of a traced value|object of type (function|method), which "
+        r"is not",
         "docs/python.md: traced values have no numbers, under grad, jvp and vmap outside of jit too",
     ),
     (
