@@ -96,6 +96,6 @@ TEST_CASE("command lines: control characters of arguments are shown, not obeyed"
   for (const char* command : {"", "run ", "generate ", "pull ", "devices "}) {
     const ProgramResult r = run_rlx(std::string(command) + "\"$(printf 'a\\033[31m\\177\\302\\233b')\"");
     CAPTURE(command);
-    CHECK_MESSAGE(contains(r.err, "a\\x1b[31m\\x7f\\x9bb"), r.err);
+    CHECK_MESSAGE(contains(r.err, "a\\x1b[31m\\x7f\\xc2\\x9bb"), r.err);
   }
 }
