@@ -505,3 +505,11 @@ def test_mixed_derivatives_of_x_log_y():
     d = rlx.grad(rlx.grad(special.xlogy, 0), 1)
     assert float(d(np.float64(0), np.float64(3))) == pytest.approx(1 / 3)
     assert float(rlx.vmap(d)(np.zeros(2), np.full(2, 3.0))[1]) == pytest.approx(1 / 3)
+
+
+def test_values_in_forward_mode_of_forward_mode():
+    """The derivative of the value that forward mode returns, where the function has a value of its own."""
+    for f, y in ((special.xlogy, 3.0), (special.xlog1py, 2.0)):
+        value = lambda x, f=f, y=y: rlx.jvp(f, (x, rnp.array(y)), (rnp.array(0.7), rnp.array(-1.3)))[0]  # noqa: E731
+        got = rlx.jvp(value, (rnp.array(0.0),), (rnp.array(1.0),))[1]
+        np.testing.assert_allclose(float(got), np.log(3.0), rtol=1e-6)
