@@ -59,13 +59,19 @@ def _function(name, how, first, sentence):
     inner = op("data", "segment_ids")(named(call, name, sentence + _ARGUMENTS))
 
     @functools.wraps(inner)
-    def function(data, segment_ids, num_segments=None, *rest, **hints):
-        if num_segments is None and not isinstance(segment_ids, _rlx.Value):
+    def function(*args, **kwargs):
+        given = args[2] if len(args) > 2 else kwargs.get("num_segments")
+        ids = args[1] if len(args) > 1 else kwargs.get("segment_ids")
+        if given is None and ids is not None and not isinstance(ids, _rlx.Value):
             import numpy as np
 
-            ids = np.asarray(segment_ids)
-            num_segments = max(int(ids.max()) + 1, 0) if ids.size and ids.dtype.kind in "iu" else 0
-        return inner(data, segment_ids, num_segments, *rest, **hints)
+            ids = np.asarray(ids)
+            count = max(int(ids.max()) + 1, 0) if ids.size and ids.dtype.kind in "iu" else 0
+            if len(args) > 2:
+                args = (*args[:2], count, *args[3:])
+            else:
+                kwargs["num_segments"] = count
+        return inner(*args, **kwargs)
 
     return function
 

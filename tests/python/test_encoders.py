@@ -202,7 +202,7 @@ def test_misuse_of_encoders(mean, bert, tmp_path):
         (lambda: rlx.Reranker(bert.folder, instruction="find"), ValueError, "a bert takes no instruction"),
         (lambda: rlx.Reranker(bert.folder, instruction=3), TypeError, "instruction must be a text"),
         (lambda: rlx.Reranker(bert.folder, max_batch=0), ValueError, "max_batch must be at least 1"),
-        (lambda: rlx.Reranker(mean.folder), rlx.BadFile, "missing: 'classifier.weight'"),
+        (lambda: rlx.Reranker(mean.folder), rlx.Unsupported, "has no classifier"),
         (lambda: rlx.Reranker(tmp_path), rlx.NotFound, "config.json"),
         (lambda: rlx.Reranker("nowhere"), FileNotFoundError, "nowhere"),
     ):

@@ -335,7 +335,7 @@ NAMED_AXES = "all_gather all_to_all axis_index axis_size pmax pmean pmin ppermut
 # In test_lax_names.py.
 ELSEWHERE = """FftType Precision RaggedDotDimensionNumbers approx_max_k approx_min_k bessel_i0e bessel_i1e
 broadcast_like composite conv_general_dilated_local custom_linear_solve custom_root dtype index_take mulhi
-pbroadcast platform_dependent psum_scatter pswapaxes ragged_dot ragged_dot_general random_gamma_grad
+padtype_to_pads pbroadcast platform_dependent psum_scatter pswapaxes ragged_dot ragged_dot_general random_gamma_grad
 reduce_precision reduce_xor scatter_apply shape_as_value zeta""".split()
 
 

@@ -100,5 +100,4 @@ def test_refusals():
             call()
     with pytest.raises(NotImplementedError, match="order"):
         ndimage.map_coordinates(X, [X, X], 3)
-    with pytest.raises(TypeError, match="complex"):
-        fft.dct(X * 1j)
+    np.testing.assert_allclose(fft.dct(X * 1j), scipy.fft.dct(X * 1j), rtol=1e-5, atol=1e-5)

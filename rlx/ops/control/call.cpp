@@ -171,16 +171,14 @@ struct CallRules {
     back.body = finished(Graph(r.backward));
     const Exprs out = add_node(g, std::move(back), operands);
     std::size_t at = 0;
-    for (std::size_t k = 0; k < notes.wanted.size(); ++k)
-      if (notes.wanted[k]) accumulate_moving(c, static_cast<int>(k), r.backward, at, out);
-  }
-
-  // Adds out[at++], unless the body gives the constant 0 there: then nothing flows further, where 0 times an infinite
-  // slope is NaN.
-  static void accumulate_moving(VjpContext& c, int operand, const Graph& body, std::size_t& at, const Exprs& out) {
-    const bool still = constant_scalar(body, body.outputs()[at]) == 0.0;
-    if (!still) c.accumulate(operand, out[at]);
-    ++at;
+    for (std::size_t k = 0; k < notes.wanted.size(); ++k) {
+      if (!notes.wanted[k]) continue;
+      // Nothing flows further from the constant 0, where 0 times an infinite slope is NaN. The 0 of a user's rule flows:
+      // an operand whose derivative is an error is told so.
+      const bool still = !op.jvp && constant_scalar(r.backward, r.backward.outputs()[at]) == 0.0;
+      if (!still) c.accumulate(static_cast<int>(k), out[at]);
+      ++at;
+    }
   }
 
   static void custom_vjp(VjpContext& c, const ops::Call& op) {
@@ -198,7 +196,7 @@ struct CallRules {
     const Exprs out = add_node(c.graph(), std::move(back), operands);
     std::size_t at = 0;
     for (int i = 0; i < c.num_inputs(); ++i)
-      if (is_inexact(c.input(i).dtype())) accumulate_moving(c, i, *op.backward, at, out);
+      if (is_inexact(c.input(i).dtype())) c.accumulate(i, out[at++]);
   }
 
   static void batch(BatchContext& c) {
