@@ -69,7 +69,7 @@ def test_values(name):
                 if abs(want) < np.finfo(dtype).tiny and want:
                     continue
                 assert abs(mpf(y) - want) <= eps * max(abs(want), scale), (x, y, want)
-                assert want or np.signbit(y) == np.signbit(x)
+                assert want or name == "Ci" or np.signbit(y) == np.signbit(x)
 
 
 @pytest.mark.parametrize("name", INTEGRALS)
