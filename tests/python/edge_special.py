@@ -345,6 +345,7 @@ for a in (1e-10, 0.3, 1.0, 2.5, 30.0, 1000.0):
         only=lambda x: 0 < x < 1e3,
         highest=0,
         ulps=(4000, 0, 0),
+        slow=True,
         scale=(1e-12, 0, 0),
     )
 add("lax.igamma(a, 2)", lambda a: lax.igamma(a, 2.0), lambda a: lower_gamma(a, mpf(2)), highest=1, ulps=(4000, 4000, 0),

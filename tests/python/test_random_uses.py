@@ -116,6 +116,7 @@ def run(text, m, np_):
     return jax.tree_util.tree_map(np.asarray, rlx.tree.map(np.asarray, outs) if m is rlx else outs)
 
 
+@pytest.mark.rotates(2)
 @pytest.mark.parametrize("start", range(0, PROGRAMS, BLOCK))
 def test_random_uses(start, full):
     """A sample; --full: all."""
