@@ -75,7 +75,8 @@ class Source:
     USES = ["f(x)", "m.jit(lambda x: f(x))(x)", "slope(x)", "m.vmap(f)(np_.stack([x, y]))", "m.jacfwd(f)(x)"]
     USES += ["m.jacrev(lambda x: dict(o=f(x), p=(x.sum(), None)))(x)", "m.jvp(slope, (x,), (y,))", "both(tree, x)"]
     USES += ["m.hessian(lambda x: np_.sum(f(x)))(x)", "m.vmap(loss, in_axes=(None, 0))(tree, np_.stack([x, y]))"]
-    USES += ["m.linearize(f, x)[1](y)", "m.vjp(loss, tree, x)[1](loss(tree, x))", "m.grad(m.checkpoint(lambda t, x: loss(t, x)))(tree, x)"]
+    USES += ["m.linearize(f, x)[1](y)", "m.vjp(loss, tree, x)[1](loss(tree, x))"]
+    USES += ["m.grad(m.checkpoint(lambda t, x: loss(t, x)))(tree, x)"]
     USES += ["m.value_and_grad(lambda t, x: (loss(t, x), dict(a=x, b=None)), argnums=(0, 1), has_aux=True)(tree, x)"]
 
     def program(self):

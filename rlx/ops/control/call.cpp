@@ -173,7 +173,7 @@ struct CallRules {
     std::size_t at = 0;
     for (std::size_t k = 0; k < notes.wanted.size(); ++k) {
       if (!notes.wanted[k]) continue;
-      // Nothing flows further from the constant 0, where 0 times an infinite slope is NaN. The 0 of a user's rule flows:
+      // Nothing flows further from the constant 0, where 0 times an infinite slope is NaN. The 0 of a user's rule does:
       // an operand whose derivative is an error is told so.
       const bool still = !op.jvp && constant_scalar(r.backward, r.backward.outputs()[at]) == 0.0;
       if (!still) c.accumulate(static_cast<int>(k), out[at]);
