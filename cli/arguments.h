@@ -32,7 +32,8 @@ class Argument {
 
   /// Makes it required.
   Argument required() const;
-  /// The placeholder of its value in the help text. Empty values of FILE, PATH, DIR, FOLDER and MODEL are errors.
+  /// What stands for its value in the help text, such as N. A name that begins with FILE, PATH, DIR, FOLDER, MODEL or
+  /// [NAME=]FILE is that of a path, which must not be empty.
   Argument type_name(const std::string& name) const;
   /// The heading of the help text under which it is listed.
   Argument group(const std::string& heading) const;

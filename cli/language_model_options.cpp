@@ -236,14 +236,11 @@ void add_model_options(Command cmd, ModelArgs& args) {
   cmd.add_option("--stop", args.stop, "Text that ends the answer (may be given several times)");
   cmd.add_flag("--timings", args.timings, "Print timings to the standard error");
   cmd.add_flag("--skip-memory-check", args.skip_memory_check, "Load the model even if it seems not to fit into memory");
-  const auto not_empty = [](const std::string& given) { return given.empty() ? "is empty" : std::string(); };
-  const Argument grammar = cmd.add_option("--grammar", args.grammar, "Constrain answers to this GBNF grammar")
-                               .type_name("FILE")
-                               .check(not_empty);
+  const Argument grammar =
+      cmd.add_option("--grammar", args.grammar, "Constrain answers to this GBNF grammar").type_name("FILE");
   const Argument schema = cmd.add_option("--json-schema", args.json_schema,
                                          "Constrain answers to JSON of this schema: a file, or the schema itself")
                               .type_name("FILE|TEXT")
-                              .check(not_empty)
                               .excludes(grammar);
   cmd.add_option(
          "--json-whitespace", args.json_whitespace,

@@ -11,7 +11,7 @@ import weakref
 from . import _captures, _program_file, _rlx, tree
 from ._faults import looked_at
 from ._names import guess, renamed_arguments
-from ._nodes import with_wide_numbers
+from ._nodes import with_leaves, with_wide_numbers
 
 
 def _extent(n):
@@ -111,19 +111,14 @@ def spec_of(leaf, what):
 
 def with_arrays(args, kwargs, static_places=(), static_names=()):
     """The arguments of a call with arrays of rlx where they have numbers and arrays of other libraries."""
-    places = [i for i in range(len(args)) if i not in static_places]
-    names = [k for k in kwargs if k not in static_names]
-    leaves, treedef = tree.flatten([args[i] for i in places] + [kwargs[k] for k in names])
-    leaves = with_wide_numbers(leaves)
-    for i, x in enumerate(leaves):
-        if not isinstance(x, (_rlx.Array, _rlx.Value)) and _rlx.is_array_leaf(x):
-            leaves[i] = _rlx.array_from(x, None, True)  # copied: the caller may write to it later
-    args, kwargs, parts = list(args), dict(kwargs), treedef.unflatten(leaves)
-    for i, x in zip(places, parts):
-        args[i] = x
-    for k, x in zip(names, parts[len(places) :]):
-        kwargs[k] = x
-    return args, kwargs
+
+    def array(x):
+        if isinstance(x, (_rlx.Array, _rlx.Value)) or not _rlx.is_array_leaf(x):
+            return x
+        return _rlx.array_from(x, None, True)  # copied: the caller may write to it later
+
+    change = lambda leaves: [array(x) for x in with_wide_numbers(leaves)]  # noqa: E731
+    return with_leaves(args, kwargs, static_places, static_names, change)
 
 
 def _paths(tree_, name, out):

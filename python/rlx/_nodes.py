@@ -1,6 +1,6 @@
 """Builders of nodes: they take traced values, Python numbers and arrays, and give traced values."""
 
-from . import _rlx
+from . import _rlx, tree
 
 
 def extent_value(extent):
@@ -37,6 +37,22 @@ def with_wide_numbers(leaves, beside=()):
         if name in ("float64", "complex128") and not getattr(x, "weak_type", False):
             return [number(x, _WIDE[type(x)]) if type(x) in _WIDE else x for x in leaves]
     return leaves
+
+
+def with_leaves(args, kwargs, static_places, static_names, change):
+    """The arguments of a call with change(leaves) for the leaves of those that are not static."""
+    places = [i for i in range(len(args)) if i not in static_places]
+    names = [k for k in kwargs if k not in static_names]
+    leaves, treedef = tree.flatten([args[i] for i in places] + [kwargs[k] for k in names])
+    changed = change(leaves)
+    if changed is leaves:
+        return args, kwargs
+    args, kwargs, parts = list(args), dict(kwargs), treedef.unflatten(changed)
+    for i, x in zip(places, parts):
+        args[i] = x
+    for k, x in zip(names, parts[len(places) :]):
+        kwargs[k] = x
+    return args, kwargs
 
 
 def values_of(leaves, beside=()):

@@ -4,11 +4,11 @@ it adds nodes.
 
 import functools
 
-from . import _rlx, tree
+from . import _rlx
 from ._faults import OF_PYTHON, told
 from ._jit import cached_jit, jit
 from ._names import own_names
-from ._nodes import extent_value, stacked, with_wide_numbers
+from ._nodes import extent_value, stacked, with_leaves, with_wide_numbers
 
 
 def refuse_traced(x, what, way=""):
@@ -103,21 +103,11 @@ _MAY_HOLD_NUMBERS = (float, complex, list, tuple)
 
 def _with_wide_numbers(args, kwargs, static_places, statics):
     """The arguments of a call in a trace. Python numbers keep all their digits where they do outside of a trace."""
-    places = [i for i in range(len(args)) if i not in static_places]
-    names = [k for k in kwargs if k not in statics]
-    parts = [args[i] for i in places] + [kwargs[k] for k in names]
+    parts = [a for i, a in enumerate(args) if i not in static_places]
+    parts += [v for k, v in kwargs.items() if k not in statics]
     if not any(type(x) in _MAY_HOLD_NUMBERS for x in parts):
         return args, kwargs
-    leaves, treedef = tree.flatten(parts)
-    wide = with_wide_numbers(leaves)
-    if wide is leaves:
-        return args, kwargs
-    args, kwargs, parts = list(args), dict(kwargs), treedef.unflatten(wide)
-    for i, x in zip(places, parts):
-        args[i] = x
-    for k, x in zip(names, parts[len(places) :]):
-        kwargs[k] = x
-    return args, kwargs
+    return with_leaves(args, kwargs, static_places, statics, with_wide_numbers)
 
 
 def names_of_variadic(code):
