@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The overhead of Python: calls of compiled functions, eager calls, `run_into` without Python, and tracing and
-compiling a 12-layer encoder, beside JAX.
+"""The overhead of Python: calls of compiled functions, eager calls, `run_into` without Python, transformed functions
+that are called outside of jit and read what they capture, and tracing and compiling a 12-layer encoder, beside JAX.
 
-    bench/python_calls.py [--rounds 5] [--only calls|compiles] [--rlx-path DIR] [--venv DIR] [--json FILE]
+    bench/python_calls.py [--rounds 5] [--only calls|transforms|compiles] [--rlx-path DIR] [--venv DIR] [--json FILE]
     bench/python_calls.py --before BUILD [--pairs 15]        rlx alone, pair by pair with an older build
 
 rlx is imported from build/python/python (--rlx-path). NumPy and JAX come from PyPI at pinned versions into an
@@ -10,6 +10,7 @@ environment that is removed afterwards. Rounds are interleaved, and figures are 
 """
 
 import argparse
+import itertools
 import json
 import pathlib
 import statistics
@@ -122,6 +123,78 @@ def calls(rounds, peers):
     return {name: statistics.median(t) * 1e6 for name, t in times.items()}
 
 
+class Batch:
+    """What a loss reads from outside, new at each call."""
+
+
+def transformed(rlx, np_, nn, lax, batch, params):
+    """{case: function without arguments} of either library: each traces a function that reads `batch`."""
+
+    def square(x):
+        return np_.sum((x * batch.w) ** 2)
+
+    def loss(p):
+        h = np_.tanh(batch.x @ p["a"] + p["b"])
+        return -np_.mean(np_.sum(batch.y * nn.log_softmax(h @ p["c"] + p["d"]), axis=-1))
+
+    def steps(x):
+        return lax.scan(lambda c, k: (c * batch.w + k, np_.sum(c)), x, batch.x)
+
+    x = batch.w * 0.5
+    return {
+        "grad of sum((x w)**2)": lambda: rlx.grad(square)(x),
+        "jvp of it": lambda: rlx.jvp(square, (x,), (x,))[1],
+        "vjp of it, and its cotangent": lambda: rlx.vjp(square, x)[1](np_.ones(()))[0],
+        "hessian of it": lambda: rlx.hessian(square)(x),
+        "vmap of it": lambda: rlx.vmap(square)(batch.x),
+        "value_and_grad of a network": lambda: rlx.value_and_grad(loss)(params)[0],
+        "scan of 32 steps": lambda: steps(x)[0],
+    }
+
+
+def transforms(rounds, peers):
+    """{figure: microseconds} of transformed functions outside of jit, and {case: ours over JAX's}."""
+    import numpy as np
+    import rlx
+    import rlx.numpy as rnp
+
+    libraries = {"rlx": (rlx, rnp, rlx.nn, rlx.lax, rlx.array)}
+    if peers:
+        import jax
+        import jax.numpy as jnp
+
+        libraries["JAX"] = jax, jnp, jax.nn, jax.lax, jnp.asarray
+    sizes = {"a": (ADD, 32), "b": (32,), "c": (32, 4), "d": (4,)}
+    rows, batches = {}, {}
+    for name, (library, np_, nn, lax, array) in libraries.items():
+        params = {k: array(np.full(s, 0.1, np.float32)) for k, s in sizes.items()}
+        batches[name] = batch = Batch()
+        batch.w, batch.x = array(np.ones(ADD, np.float32)), array(np.ones((32, ADD), np.float32))
+        batch.y = array(np.eye(4, dtype=np.float32)[np.arange(32) % 4])
+        rows[name] = transformed(library, np_, nn, lax, batch, params)
+        fresh = [array(np.full(ADD, 1 + k / 8, np.float32)) for k in range(4)]
+        batch.change = itertools.cycle(fresh)
+    times = {(name, case): [] for name, cases in rows.items() for case in cases}
+
+    def once(name, case):
+        batches[name].w = next(batches[name].change)
+        return rows[name][case]()
+
+    for case in rows["rlx"]:
+        for _ in range(8):  # both end at the same capture
+            last = [np.asarray(once(name, case)) for name in rows]
+        assert all(np.allclose(last[0], other, rtol=1e-4) for other in last), case
+    for _ in range(rounds):
+        for name, case in times:
+            times[name, case].append(timed(lambda: once(name, case), 50))
+    ratios = {
+        case: statistics.median(a / b for a, b in zip(times["rlx", case], times["JAX", case]))
+        for case in rows["rlx"]
+        if peers
+    }
+    return {f"{name}: {case}": statistics.median(t) * 1e6 for (name, case), t in times.items()}, ratios
+
+
 def compiles(rounds, peers):
     """{figure: milliseconds}, and the median of the ratios to JAX."""
     import numpy as np
@@ -160,9 +233,11 @@ def compiles(rounds, peers):
 def child_main(args):
     """The measurement, in a Python that has the packages; prints a line of JSON."""
     out = {}
-    if args.only != "compiles":
+    if args.only in (None, "calls"):
         out["calls_us"] = calls(args.rounds, not args.alone)
-    if args.only != "calls":
+    if args.only in (None, "transforms"):
+        out["transforms_us"], out["transform_ratios"] = transforms(args.rounds, not args.alone)
+    if args.only in (None, "compiles"):
         out["compiles_ms"], out["ratio"] = compiles(args.rounds, not args.alone)
     print(json.dumps(out))
 
@@ -170,7 +245,7 @@ def child_main(args):
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--rounds", type=int, default=5)
-    p.add_argument("--only", choices=("calls", "compiles"))
+    p.add_argument("--only", choices=("calls", "transforms", "compiles"))
     p.add_argument("--rlx-path", type=pathlib.Path, default=root / "build/python/python", help="the folder with rlx/")
     p.add_argument("--venv", help="an existing environment with numpy and jax")
     p.add_argument("--json", type=pathlib.Path)
@@ -197,7 +272,8 @@ def main():
 
         def measure(path):
             reply = ask(path, 1, "--alone")
-            found = {f"{name}, us": v for name, v in reply.get("calls_us", {}).items()}
+            both = reply.get("calls_us", {}) | reply.get("transforms_us", {})
+            found = {f"{name}, us": v for name, v in both.items()}
             return found | {f"{name}, ms": v for name, v in reply.get("compiles_ms", {}).items()}
 
         print(timing.machine())
@@ -209,6 +285,10 @@ def main():
                 status, reply = 0, ask(args.rlx_path.resolve(), args.rounds)
             for name, us in reply.get("calls_us", {}).items():
                 print(f"{name:44}{us:10.2f} us a call")
+            for name, us in reply.get("transforms_us", {}).items():
+                print(f"{name:44}{us:10.1f} us a call")
+            for name, ratio in reply.get("transform_ratios", {}).items():
+                print(f"{name + ', rlx over JAX':44}{ratio:10.3f}")
             for name, ms in reply.get("compiles_ms", {}).items():
                 print(f"{name:44}{ms:10.1f} ms")
             if reply.get("ratio"):
