@@ -5,6 +5,7 @@
 #include <optional>
 #include <tuple>
 
+#include "rlx/compiler/node_devices.h"
 #include "rlx/compiler/plan_bodies.h"
 #include "rlx/exec/access_history.h"
 #include "rlx/ir/op_def.h"

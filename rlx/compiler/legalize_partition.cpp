@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "rlx/compiler/memory_plan.h"
+#include "rlx/compiler/node_devices.h"
 #include "rlx/compiler/partition.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/rewrite/bodies.h"

@@ -27,11 +27,6 @@ namespace rlx {
 LirBufferPlan plan_memory(const Graph& g, const Target& target, std::span<const LirAlias> donated = {},
                           std::uint32_t home = 0);
 
-/// The device that runs each node of a graph whose inputs are on device `home`. The target answers for most nodes. A
-/// view has the device of its operand. A state has the device of the node that makes its new value, otherwise the first
-/// of its readers' devices.
-std::vector<std::uint32_t> devices_of_nodes(const Graph& g, const Target& target, std::uint32_t home);
-
 /// Bytes of a shape, as an expression.
 Dim shape_bytes(const Shape& s);
 /// Bytes of a value, as an expression: the bytes of its packed layout, or of its shape.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "rlx/compiler/memory_plan.h"
+#include "rlx/compiler/node_devices.h"
 #include "rlx/compiler/plan_bodies.h"
 #include "rlx/compiler/sync_points.h"
 #include "rlx/error.h"

@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "rlx/compiler/memory_plan.h"
+#include "rlx/compiler/node_devices.h"
 #include "rlx/compiler/pipeline.h"
 #include "rlx/device/registry.h"
 #include "rlx/ir/op_def.h"
