@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <numbers>
+#include <utility>
 
 #include "rlx/functions/term.h"
 #include "rlx/ir/build/building.h"
@@ -223,26 +224,60 @@ Expr l1_loss(Operand x, Operand target, Reduction reduction) {
   const Term a(x, "l1_loss");
   return reduced(abs(a - a.at(target)), reduction);
 }
+namespace {
+// The square of the difference, times `half`, where its size is `near`. Numbers beyond that do not overflow in squares
+// that are not chosen, and at 0 the second derivative is that of a square, which |d|^2 has not.
+Term quadratic(const Term& near, const Term& difference, double half) {
+  const Term d = chosen(near, difference, 0.0);
+  return d * (d * half);
+}
+}  // namespace
 Expr smooth_l1_loss(Operand x, Operand target, double beta, Reduction reduction) {
   const Term a(x, "smooth_l1_loss");
   check_positive(a, "smooth_l1_loss", "beta", beta, true);
-  const Term d = abs(a - a.at(target));
+  const Term difference = a - a.at(target), d = abs(difference);
   if (beta == 0) return reduced(d, reduction);
-  return reduced(chosen(compared(CompareKind::Lt, d, beta), square(d) * (0.5 / beta), d - 0.5 * beta), reduction);
+  const Term near = compared(CompareKind::Lt, d, beta);
+  return reduced(chosen(near, quadratic(near, difference, 0.5 / beta), d - 0.5 * beta), reduction);
 }
 Expr huber_loss(Operand x, Operand target, double delta, Reduction reduction) {
   const Term a(x, "huber_loss");
   check_positive(a, "huber_loss", "delta", delta);
-  const Term d = abs(a - a.at(target));
-  return reduced(chosen(compared(CompareKind::Le, d, delta), square(d) * 0.5, (d - 0.5 * delta) * delta), reduction);
+  const Term difference = a - a.at(target), d = abs(difference), near = compared(CompareKind::Le, d, delta);
+  return reduced(chosen(near, quadratic(near, difference, 0.5), (d - 0.5 * delta) * delta), reduction);
 }
 
+namespace {
+// t (log t - a), and 0 where t is 0. With a rule of its own no second derivative has 1 / t^2, which is infinite for
+// small t.
+Expr surprise(const Expr& t, const Expr& a) {
+  const auto parts = [](const Expr& p, const Expr& q) {
+    Graph& g = p.graph();
+    const Expr some = g.ne(p, 0.0);
+    return std::pair(some, g.log(g.where(some, p, 1.0)) - q);
+  };
+  const auto value = [parts](const Expr& p, const Expr& q) {
+    const auto [some, apart] = parts(p, q);
+    return p.graph().where(some, p * apart, 0.0);
+  };
+  CustomFn fn;
+  fn.name = "kl_div";
+  fn.body = [value](Graph&, const ExprList& in) { return ExprList{value(in[0], in[1])}; };
+  fn.jvp = [value, parts](Graph& g, const ExprList& in) {
+    const auto [some, apart] = parts(in[0], in[1]);
+    return ExprList{value(in[0], in[1]), g.where(some, in[2] * (apart + 1.0), 0.0) - in[0] * in[3]};
+  };
+  Graph& g = t.graph();
+  const Dims dims = g.add(t, a).shape().dims();
+  return g.custom_fn({g.expand(t, dims), g.expand(a, dims)}, fn)[0];
+}
+}  // namespace
 Expr kl_div(Operand x, Operand target, bool log_target, Reduction reduction) {
   const Term a(x, "kl_div"), t = a.at(target);
-  if (log_target) return reduced(exp(t) * (t - a), reduction);
-  const Term some = compared(CompareKind::Ne, t, 0.0);
-  const Term inside = chosen(some, t, 1.0);  // so that the derivative has no log 0
-  return reduced(chosen(some, inside * (log(inside) - a), 0.0), reduction);
+  if (!log_target) return reduced(a.at(surprise(t, a)), reduction);
+  const Term weight = exp(t), some = compared(CompareKind::Ne, weight, 0.0);  // 0 times an infinity is 0 here
+  const Term apart = chosen(some, t, 0.0) - chosen(some, a, 0.0);
+  return reduced(chosen(some, weight * apart, 0.0), reduction);
 }
 
 namespace {

@@ -127,8 +127,9 @@ Expr relative_entropy(const char* name, const Expr& p, const Expr& q, bool diver
     return ExprList{in[3] * by_p(in[0], in[1]), in[3] * by_q(in[0], in[1])};
   };
   fn.jvp = [=](Graph& g, const ExprList& in) {
-    const Expr along_p = g.where(g.eq(in[2], 0.0), 0.0, in[2] * by_p(in[0], in[1]));  // 0 beside an infinite slope
-    return ExprList{value(in[0], in[1]), along_p + in[3] * by_q(in[0], in[1])};
+    // 0 beside an infinite slope.
+    const auto along = [&](const Expr& t, const Expr& slope) { return g.where(g.eq(t, 0.0), 0.0, t * slope); };
+    return ExprList{value(in[0], in[1]), along(in[2], by_p(in[0], in[1])) + along(in[3], by_q(in[0], in[1]))};
   };
   Graph& g = p.graph();
   const Dims dims = g.add(p, q).shape().dims();

@@ -321,12 +321,23 @@ unary(
 )
 unary("np.maximum lax.max np.fmax", lambda x, y: max(x, y), arity=2)
 unary("np.minimum lax.min np.fmin", lambda x, y: min(x, y), arity=2)
-unary("np.logaddexp", lambda x, y: max(x, y) + mp.log1p(mp.exp(-abs(x - y))), arity=2)
+unary(
+    "np.logaddexp",
+    lambda x, y: max(x, y) + mp.log1p(mp.exp(-abs(x - y))),
+    arity=2,
+    scale=(0, lambda x, y: abs(x - y) * mp.exp(-abs(x - y)), 0.25),  # the difference is rounded
+)
 unary("np.logaddexp2", lambda x, y: max(x, y) + mp.log1p(mpf(2) ** -abs(x - y)) / mp.log(2), arity=2)
 unary("sp.xlogy", lambda x, y: x * mp.log(y), arity=2, only=lambda x, y: y > 0)
 unary("sp.xlog1py", lambda x, y: x * mp.log1p(y), arity=2, only=lambda x, y: y > -1)
 unary("sp.rel_entr", lambda x, y: x * mp.log(x / y) if x else mpf(0), arity=2, only=lambda x, y: x > 0 and y > 0)
-unary("sp.kl_div", lambda x, y: x * mp.log(x / y) - x + y if x else y, arity=2, only=lambda x, y: x > 0 and y > 0)
+unary(
+    "sp.kl_div",
+    lambda x, y: x * mp.log(x / y) - x + y if x else y,
+    arity=2,
+    only=lambda x, y: x > 0 and y > 0,
+    scale=(lambda x, y: x * abs(mp.log(x / y)) + x + y, 0, lambda x, y: 1 / y),
+)
 unary("sp.betaln", lambda x, y: _logbeta(x, y), arity=2, only=lambda x, y: x > 0 and y > 0)
 unary("sp.beta", lambda x, y: mp.exp(_logbeta(x, y)), arity=2, only=lambda x, y: x > 0 and y > 0)
 
@@ -352,13 +363,14 @@ for t in LABELS:
         "nn.binary_cross_entropy_with_logits(x" + at + " pos_weight",
         lambda x, t=t: nn.binary_cross_entropy_with_logits(x, t, pos_weight=3.0, reduction="none"),
         lambda x, t=t: 3 * mpf(t) * softplus(-x) + (1 - mpf(t)) * softplus(x),
+        scale=(0, 0.375 if t == 0.25 else 0, 0),  # terms that cancel at 0
     )
     add(
         "nn.sigmoid_focal_loss(x" + at,
         lambda x, t=t: nn.sigmoid_focal_loss(x, t),
         lambda x, t=t: entropy(x, mpf(t)) * (mpf(t) * sigmoid(-x) + (1 - mpf(t)) * sigmoid(x)) ** 2,
         only=lambda x: abs(x) < mp.inf,
-        scale=(0, 1e-30, 1e-30),
+        scale=(0, 0.1 if t == 0.25 else 1e-30, 1e-30),  # 0.25: its least value is near -2.5
     )
     add(
         "nn.binary_cross_entropy(p" + at,
@@ -381,7 +393,19 @@ for t in (-1.0, 1.0):
     )
 unary("nn.squared_error", lambda x, y: (x - y) ** 2, arity=2)
 unary("nn.l2_loss", lambda x, y: (x - y) ** 2 / 2, arity=2)
-unary("nn.log_cosh", lambda x, y: mp.log(mp.cosh(x - y)) if abs(x - y) < 1e5 else abs(x - y) - mp.log(2), arity=2)
+unary(
+    "nn.log_cosh",
+    lambda x, y: mp.log(mp.cosh(x - y)) if abs(x - y) < 1e5 else abs(x - y) - mp.log(2),
+    arity=2,
+    slopes={
+        (1, 0): lambda x, y: mp.tanh(x - y),
+        (0, 1): lambda x, y: mp.tanh(y - x),
+        (2, 0): lambda x, y: mp.sech(x - y) ** 2,
+        (1, 1): lambda x, y: -mp.sech(x - y) ** 2,
+        (0, 2): lambda x, y: mp.sech(x - y) ** 2,
+    },
+    scale=(0, 0, lambda x, y: abs(x - y) * mp.sech(x - y) ** 2),  # the difference is rounded
+)
 
 
 def huber(d, delta=1):
@@ -389,16 +413,35 @@ def huber(d, delta=1):
     return d * d / 2 if d <= delta else delta * (d - mpf(delta) / 2)
 
 
-unary("nn.huber_loss", lambda x, y: huber(x - y), arity=2)
+def off_corner(x, y):
+    """Where the difference is not rounded to the corner, and has a second derivative."""
+    return abs(abs(x - y) - 1) > 0.01
+
+
+unary("nn.huber_loss", lambda x, y: huber(x - y), arity=2, only=off_corner)
 add("nn.mse_loss", lambda x, y: nn.mse_loss(x, y, reduction="none"), lambda x, y: (x - y) ** 2, 2)
 add("nn.l1_loss", lambda x, y: nn.l1_loss(x, y, reduction="none"), lambda x, y: abs(x - y), 2)
-add("nn.smooth_l1_loss", lambda x, y: nn.smooth_l1_loss(x, y, reduction="none"), lambda x, y: huber(x - y), 2)
-add("nn.kl_div", lambda x, t: nn.kl_div(x, t, reduction="none"), lambda x, t: t * (mp.log(t) - x) if t else mpf(0), 2)
+add(
+    "nn.smooth_l1_loss",
+    lambda x, y: nn.smooth_l1_loss(x, y, reduction="none"),
+    lambda x, y: huber(x - y),
+    2,
+    only=off_corner,
+)
+add(
+    "nn.kl_div",
+    lambda x, t: nn.kl_div(x, t, reduction="none"),
+    lambda x, t: t * (mp.log(t) - x),
+    2,
+    only=lambda x, t: t > 0,
+    scale=(lambda x, t: t * (abs(mp.log(t)) + abs(x)), lambda x, t: 1 + abs(mp.log(t)) + abs(x), 0),
+)
 add(
     "nn.kl_div(log_target)",
     lambda x, t: nn.kl_div(x, t, log_target=True, reduction="none"),
     lambda x, t: mp.exp(t) * (t - x),
     2,
+    scale=[lambda x, t, n=n: mp.exp(t) * (abs(t) + abs(x) + n) for n in (0, 1, 2)],
 )
 add("nn.poisson_nll_loss", lambda x, t: nn.poisson_nll_loss(x, t, reduction="none"), lambda x, t: mp.exp(x) - t * x, 2)
 add(

@@ -75,7 +75,8 @@ def squared_error(predictions, targets=None):
 @op("predictions", "targets")
 def l2_loss(predictions, targets=None):
     """(predictions - targets)^2 / 2."""
-    return 0.5 * _loss("mse_loss", (predictions, 0.0 if targets is None else targets))
+    d = inexact(predictions if targets is None else predictions - _rlx.value(targets))
+    return d * (0.5 * d)  # squares that are twice as large as the result may overflow
 
 
 @op("predictions", "targets")
