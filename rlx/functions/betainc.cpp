@@ -163,7 +163,8 @@ struct Domain {
     // z^p y^q / B(p, q), computed from the distance of z from the mean, so that no large logarithms cancel.
     const Expr sum = p + q, above = p * y - q * z;
     const auto part = [&](const Expr& n, const Expr& at, const Expr& moved, Expr& logarithm) {
-      const Expr t = moved / n, near = g.lt(g.abs(t), 0.5), close = g.log1p(t);  // t = at / (its mean) - 1
+      const Expr t = moved / n, near = g.lt(g.abs(t), 0.5);  // t = at / (its mean) - 1
+      const Expr close = g.log1p(g.where(near, t, 0.0));     // whose slope has a pole at t = -1
       logarithm = g.where(near, close, g.log(at) - g.log(n / sum));
       return g.where(near, n * (close - t), n * logarithm - moved);
     };

@@ -273,7 +273,9 @@ Expr surprise(const Expr& t, const Expr& a) {
 }
 }  // namespace
 Expr kl_div(Operand x, Operand target, bool log_target, Reduction reduction) {
-  const Term a(x, "kl_div"), t = a.at(target);
+  Term a(x, "kl_div"), t = a.at(target);
+  if (const DType half = a.dtype(); dtype_bits(half) < 32)  // whose exponentials underflow early
+    return a.at(kl_div(a.cast(DType::F32), t.cast(DType::F32), log_target, reduction)).cast(half);
   if (!log_target) return reduced(a.at(surprise(t, a)), reduction);
   const Term weight = exp(t), some = compared(CompareKind::Ne, weight, 0.0);  // 0 times an infinity is 0 here
   const Term apart = chosen(some, t, 0.0) - chosen(some, a, 0.0);

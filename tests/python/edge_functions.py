@@ -441,6 +441,7 @@ add(
     lambda x, t: nn.kl_div(x, t, log_target=True, reduction="none"),
     lambda x, t: mp.exp(t) * (t - x),
     2,
+    only=lambda x, t: t <= 0,
     scale=[lambda x, t, n=n: mp.exp(t) * (abs(t) + abs(x) + n) for n in (0, 1, 2)],
 )
 add("nn.poisson_nll_loss", lambda x, t: nn.poisson_nll_loss(x, t, reduction="none"), lambda x, t: mp.exp(x) - t * x, 2)
