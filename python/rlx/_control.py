@@ -7,7 +7,7 @@ from . import _rlx, tree
 from ._closed_over import closed_over
 from ._jit import cached_live, live, with_arrays
 from ._names import a_function, renamed_arguments
-from ._nodes import counted, extent_value, filled, number, plain_int, values_of
+from ._nodes import counted, extent_value, filled, is_wide, number, plain_int, values_of, wide_number
 from ._op import refuse_traced
 from ._primals import with_primals
 from ._transforms import _as_dtype, _is_inexact, _name, vmap
@@ -15,6 +15,16 @@ from ._transforms import _as_dtype, _is_inexact, _name, vmap
 
 def _run_eagerly(key, functions, make, *args):
     return cached_live(key, functions, make)(*args)
+
+
+def _run_loop(key, functions, make, init, *args):
+    """make(numbers)(init, *args), a loop outside of a trace. The Python numbers of its carry, the leaves `numbers`,
+    come in as weak float64: the dtype that the body gives them is known only after its trace.
+    """
+    leaves, treedef = tree.flatten(init)
+    wide = [wide_number(x) for x in leaves]
+    numbers = tuple(i for i, (x, w) in enumerate(zip(leaves, wide)) if w is not x)
+    return _run_eagerly((key, numbers), functions, lambda: make(numbers), treedef.unflatten(wide), *args)
 
 
 def cond(pred, true_fun, false_fun, *operands):
@@ -132,13 +142,17 @@ def switch(index, branches, *operands):
     return choose(0, len(branches))(*operands)
 
 
-def _settled(init, what, draw, beside=()):
+def _settled(init, what, draw, beside=(), numbers=()):
     """Calls draw(values, treedef, check) with the values of the carry. The body passes its new carry to check, which
     returns it as a list of values. If a weak carry changes its dtype or its weakness there, its initial value is cast
-    and the body is traced again.
+    and the body is traced again. numbers: leaves of the carry that are Python numbers as weak float64.
     """
     leaves, treedef = tree.flatten(init)
     values = values_of(leaves, beside)
+    if numbers and not any(is_wide(x) for x in (*values, *beside)):
+        for i in numbers:
+            narrow = "float32" if values[i].dtype.kind == "f" else "complex64"
+            values[i] = _as_dtype(values[i], _rlx.dtype(narrow))._with_weak(True)
     tries, changes = 0, {}
 
     def check(carry):
@@ -147,7 +161,7 @@ def _settled(init, what, draw, beside=()):
             raise TypeError(f"{what}: the carry is {treedef}, the body returns {out_treedef}")
         outs = [_rlx.value(o) for o in outs]
         for i, (v, o) in enumerate(zip(values, outs)):
-            if v.weak_type and (v.dtype != o.dtype or not o.weak_type) and tries < 3:
+            if _takes(o, v) and (v.dtype != o.dtype or not o.weak_type) and tries < 3:
                 changes[i] = (o.dtype, o.weak_type)
         if changes:
             raise _Again
@@ -165,7 +179,7 @@ def _settled(init, what, draw, beside=()):
         except _Again:
             tries += 1
             for i, (dtype, weak) in changes.items():
-                values[i] = _number_or_cast(leaves[i], values[i], dtype)._with_weak(weak)
+                values[i] = _number_or_cast(leaves[i], leaves[i] if i in numbers else values[i], dtype)._with_weak(weak)
             changes.clear()
 
 
@@ -183,8 +197,12 @@ def scan(f, init, xs=None, length=None, reverse=False, checkpoint=False):
     if length is not None and not isinstance(length, (int, _rlx.Dim)):
         raise TypeError(f"scan: length must be an integer, got {length!r}")
     if not _rlx.tracing():
-        run = lambda: lambda c, x: scan(f, c, x, length, reverse, checkpoint)  # noqa: E731
-        return _run_eagerly(("scan", length, reverse, checkpoint), (f,), run, init, xs)
+        run = lambda numbers: lambda c, x: _scan(f, c, x, length, reverse, checkpoint, numbers)  # noqa: E731
+        return _run_loop(("scan", length, reverse, checkpoint), (f,), run, init, xs)
+    return _scan(f, init, xs, length, reverse, checkpoint)
+
+
+def _scan(f, init, xs, length=None, reverse=False, checkpoint=False, numbers=()):
     x_leaves, x_treedef = tree.flatten(xs)
     x_values = [_rlx.value(x) for x in x_leaves]
     for v in x_values:
@@ -214,7 +232,7 @@ def scan(f, init, xs=None, length=None, reverse=False, checkpoint=False):
         carries, ys = _rlx.scan(values, x_values, body, length, reverse, checkpoint, _name(f))
         return treedef.unflatten(carries), y_treedef.unflatten(ys)
 
-    return _settled(init, f"scan of {_name(f)}", draw, x_values)
+    return _settled(init, f"scan of {_name(f)}", draw, x_values, numbers)
 
 
 @renamed_arguments(max_trips="max_iterations")
@@ -228,9 +246,12 @@ def while_loop(cond_fun, body_fun, init, max_iterations=None):
     if max_iterations is not None and (not isinstance(max_iterations, int) or not 0 <= max_iterations < 1 << 63):
         raise TypeError(f"while_loop: max_iterations must be an integer, 0 or more, got {max_iterations!r}")
     if not _rlx.tracing():
-        run = lambda: lambda c: while_loop(cond_fun, body_fun, c, max_iterations)  # noqa: E731
-        return _run_eagerly(("while", max_iterations), (cond_fun, body_fun), run, init)
+        run = lambda numbers: lambda c: _while_loop(cond_fun, body_fun, c, max_iterations, numbers)  # noqa: E731
+        return _run_loop(("while", max_iterations), (cond_fun, body_fun), run, init)
+    return _while_loop(cond_fun, body_fun, init, max_iterations)
 
+
+def _while_loop(cond_fun, body_fun, init, max_iterations=None, numbers=()):
     def draw(values, treedef, check):
         def carry(xs):
             return treedef.unflatten([x._with_weak(v.weak_type) for x, v in zip(xs, values)])
@@ -245,7 +266,7 @@ def while_loop(cond_fun, body_fun, init, max_iterations=None):
 
         return treedef.unflatten(_rlx.while_loop(values, again, lambda xs: check(body_fun(carry(xs))), max_iterations))
 
-    return _settled(init, f"while_loop of {_name(body_fun)}", draw)
+    return _settled(init, f"while_loop of {_name(body_fun)}", draw, (), numbers)
 
 
 def _known(bound):
@@ -271,10 +292,13 @@ def fori_loop(lower, upper, body_fun, init):
             return body_fun(i, carry), None
 
         step.__name__ = _name(body_fun)
+
+        def counted_loop(numbers):
+            return lambda c: _scan(step, c, counted(max(upper - lower, 0), dtype, lower), numbers=numbers)[0]
+
         if not _rlx.tracing():
-            run = lambda: lambda c: scan(step, c, counted(max(upper - lower, 0), dtype, lower))[0]  # noqa: E731
-            return _run_eagerly(("fori", lower, upper, dtype), (body_fun,), run, init)
-        return scan(step, init, counted(max(upper - lower, 0), dtype, lower))[0]
+            return _run_loop(("fori", lower, upper, dtype), (body_fun,), counted_loop, init)
+        return counted_loop(())(init)
 
     def go(state):
         return _rlx.add_node("lt", (state[0], state[1]), {})
@@ -283,17 +307,23 @@ def fori_loop(lower, upper, body_fun, init):
         i, end, carry = state
         return _rlx.add_node("add", (i, 1), {}), end, body_fun(i, carry)
 
+    def open_loop(numbers):
+        def run(carry, low, high):
+            low, high = _rlx.value(low), _rlx.value(high)
+            for bound in (low, high):
+                if bound.shape != () or bound.dtype.kind not in "iu":
+                    raise TypeError(
+                        f"fori_loop: a bound is {bound.dtype.name}{list(bound.shape)}, it must be an integer scalar"
+                    )
+            dtype, _ = _rlx.result_type(low, high)
+            state = (_as_dtype(low, dtype), _as_dtype(high, dtype), carry)
+            return _while_loop(go, step, state, numbers=[2 + i for i in numbers])[2]
+
+        return run
+
     if not _rlx.tracing():
-        run = lambda: lambda a, b, c: fori_loop(a, b, body_fun, c)  # noqa: E731
-        return _run_eagerly("fori", (body_fun,), run, lower, upper, init)
-    low, high = _rlx.value(lower), _rlx.value(upper)
-    for bound in (low, high):
-        if bound.shape != () or bound.dtype.kind not in "iu":
-            raise TypeError(
-                f"fori_loop: a bound is {bound.dtype.name}{list(bound.shape)}, it must be an integer scalar"
-            )
-    dtype, _ = _rlx.result_type(low, high)
-    return while_loop(go, step, (_as_dtype(low, dtype), _as_dtype(high, dtype), init))[2]
+        return _run_loop("fori", (body_fun,), open_loop, init, lower, upper)
+    return open_loop(())(init, lower, upper)
 
 
 def map(f, xs, *, batch_size=None):

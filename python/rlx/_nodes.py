@@ -26,16 +26,25 @@ def number(x, dtype):
     return _rlx.array_from(x, dtype)._with_weak(True)
 
 
+def wide_number(x):
+    """A Python number with a fraction as a weak array that has all its digits; other objects unchanged."""
+    return number(x, _WIDE[type(x)]) if type(x) in _WIDE else x
+
+
+def is_wide(x):
+    """True for arrays and values of float64, but for Python numbers of that dtype."""
+    name = getattr(getattr(x, "dtype", None), "name", "")
+    return name in ("float64", "complex128") and not getattr(x, "weak_type", False)
+
+
 def with_wide_numbers(leaves, beside=()):
     """The leaves; beside arrays of float64 Python numbers become weak float64, so that they keep all their digits, as
     in a call of a compiled function. beside: more leaves that are looked at.
     """
     if not any(type(x) in _WIDE for x in leaves):
         return leaves
-    for x in (*leaves, *beside):
-        name = getattr(getattr(x, "dtype", None), "name", "")
-        if name in ("float64", "complex128") and not getattr(x, "weak_type", False):
-            return [number(x, _WIDE[type(x)]) if type(x) in _WIDE else x for x in leaves]
+    if any(map(is_wide, (*leaves, *beside))):
+        return [wide_number(x) for x in leaves]
     return leaves
 
 

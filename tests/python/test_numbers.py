@@ -241,3 +241,45 @@ def test_functions_keep_digits_inside_a_trace_as_outside(module):
                 assert a.dtype == b.dtype, (name, args)
                 np.testing.assert_allclose(b, a, rtol=1e-12, atol=1e-13, err_msg=f"{name}{args}")
     assert len(tried) > {"numpy": 60, "lax": 20, "nn": 5, "scipy.special": 5}[module]
+
+
+# Loops that begin with Python numbers, and whose bodies capture v, an array of float64.
+BESIDE_CAPTURED = {
+    "scan": lambda m, v: m.lax.scan(lambda c, _: (c * v[0], None), 0.3, None, length=2)[0],
+    "scan, rows": lambda m, v: m.lax.scan(lambda c, x: (c * v[0] + x, c), 0.3, m.numpy.ones(3, "float32")),
+    "scan, reverse": lambda m, v: m.lax.scan(lambda c, x: (c * v[x], c), 0.3, m.numpy.arange(3), reverse=True),
+    "fori_loop": lambda m, v: m.lax.fori_loop(0, 2, lambda i, c: c * v[i], 0.3),
+    "fori_loop, traced bounds": lambda m, v: m.lax.fori_loop(0, m.numpy.asarray(2), lambda i, c: c * v[i], 0.3),
+    "while_loop": lambda m, v: m.lax.while_loop(lambda c: abs(c) < 1, lambda c: c + v[0] ** 2, 0.3),
+    "one after the other": lambda m, v: m.lax.fori_loop(0, 3, lambda i, c: (c[0] * c[1], c[1] + v[0]), (0.3, 0.7)),
+    "tree": lambda m, v: m.lax.fori_loop(0, 2, lambda i, c: {"a": c["a"] * v[0], "b": (c["b"][0] * v[1],)}, CARRY),
+    "beside an array": lambda m, v: m.lax.fori_loop(0, 2, lambda i, c: (c[0] * c[1][0], c[1]), (0.3, v)),
+    "complex": lambda m, v: m.lax.fori_loop(0, 2, lambda i, c: c * v[0], 0.3 + 0.1j),
+    "integer": lambda m, v: m.lax.fori_loop(0, 2, lambda i, c: c * v[0], 3),
+    "large": lambda m, v: m.lax.fori_loop(0, 2, lambda i, c: c * v[0], 1e200),
+}
+CARRY = {"a": 0.3, "b": (0.7,)}
+
+
+@pytest.mark.parametrize("name", BESIDE_CAPTURED)
+def test_digits_of_a_carry_beside_captured_arrays(name):
+    f = lambda m, np_: BESIDE_CAPTURED[name](type("M", (), {"lax": m.lax, "numpy": np_}), np_.array(X[0]))  # noqa: E731
+    want = results(f(jax, jnp))
+    for made in (f(rlx, rnp), rlx.jit(lambda: f(rlx, rnp))(), rlx.vmap(lambda _: f(rlx, rnp), out_axes=None)(X)):
+        for g, w in zip(rlx.tree.leaves(made), want, strict=True):
+            assert g.dtype.name == w.dtype.name
+            np.testing.assert_allclose(np.asarray(g), w, rtol=1e-14)
+
+
+@pytest.mark.parametrize("place", [lambda f: f(), lambda f: rlx.jit(f)()], ids=["at once", "compiled"])
+def test_a_carry_never_loses_its_fraction(place):
+    """A Python number as carry takes the dtype of the result, but no float becomes an integer."""
+    loop = lambda body, init: place(lambda: rlx.fori_loop(0, 1, body, init))  # noqa: E731
+    assert loop(lambda i, c: c * 0.5, 0.3).dtype == rlx.float32
+    assert loop(lambda i, c: c.astype("float16"), 0.3).dtype == rlx.float16
+    assert loop(lambda i, c: c * 0.5, 3).dtype == rlx.float32
+    for ends in (lambda i, c: rlx.array(3), lambda i, c: c.astype("int32")):
+        with pytest.raises(TypeError, match="goes in as float32.* and comes out as int32"):
+            loop(ends, 0.5)
+    got = place(lambda: rlx.scan(lambda c, _: (7, c), 0.5, None, length=2))
+    assert [g.tolist() for g in got] == [7.0, [0.5, 7.0]] and got[1].dtype == rlx.float32
