@@ -147,25 +147,62 @@ def grad(fun, argnums=0, has_aux=False, holomorphic=False, allow_int=False):
     return _transform(fun, inner, "grad", (grad, (fun, argnums, has_aux, holomorphic, allow_int)))
 
 
-class _Opened:
-    """A function traced once inside another trace: its results and their pullback."""
+def _with_aux(result, kind):
+    """(result, aux) of a function with has_aux."""
+    if not isinstance(result, tuple) or len(result) != 2:
+        raise TypeError(f"{kind}: with has_aux it returns (result, aux), got {type(result).__name__}")
+    return result
 
-    def __init__(self, fun, primals, name=None):
-        self.what = f"vjp of {name or _name(fun)}"
+
+class _Opened:
+    """A function traced once inside another trace: its results, and its derivatives in both modes, at any later time
+    of the outer trace. What it captures is read now. has_aux: it returns (result, aux).
+    """
+
+    def __init__(self, fun, primals, name=None, has_aux=False, kind="vjp"):
+        self.what = f"{kind} of {name or _name(fun)}"
         leaves, self.treedef = tree.flatten(tuple(primals))
         self.values = values_of(leaves)
-        self.types = []
+        self.types, self.weak = [], []
 
         def flat(xs):
-            outs, self.out_treedef = tree.flatten(fun(*self.treedef.unflatten(xs)))
+            result = fun(*self.treedef.unflatten(xs))
+            result, aux = _with_aux(result, self.what) if has_aux else (result, None)
+            outs, self.out_treedef = tree.flatten(result)
             outs = [_rlx.value(o) for o in outs]
             self.types = [(o.shape, o.dtype) for o in outs]
+            self.aux_leaves, self.aux_treedef = tree.flatten(aux)
+            self.aux_values = [i for i, x in enumerate(self.aux_leaves) if _rlx.is_array_leaf(x)]
+            outs += [_rlx.value(self.aux_leaves[i]) for i in self.aux_values]
+            self.weak = [o.weak_type for o in outs]
             return outs
 
         self.traced = _rlx.fn_open(self.values, flat)
 
+    def _results(self):
+        return [v._with_weak(w) for v, w in zip(self.traced.results(), self.weak)]
+
     def results(self):
-        return self.out_treedef.unflatten(self.traced.results())
+        return self.out_treedef.unflatten(self._results()[: len(self.types)])
+
+    def aux(self):
+        leaves = list(self.aux_leaves)
+        for i, v in zip(self.aux_values, self._results()[len(self.types) :]):
+            leaves[i] = v
+        return self.aux_treedef.unflatten(leaves)
+
+    def _again(self, xs):
+        return self.traced.call(xs, self.traced.captured())[: len(self.types)]
+
+    def push(self, tangents):
+        """The tangents of the result, as its tree."""
+        again = lambda *xs: self.out_treedef.unflatten(self._again(tree.leaves(xs)))  # noqa: E731
+        primals = self.treedef.unflatten(map(_rlx.value, self.values))
+        return _jvp_inner(again, primals, tangents, self.what.partition(" of ")[2])[1]
+
+    def push_leaves(self, *tangents):
+        """The leaves of the tangents of the result, for tangents of all leaves of the primals."""
+        return _rlx.fn_jvp(self.values, self._again, list(range(len(self.values))), list(tangents))[1]
 
     def pull(self, cotangents):
         leaves, treedef = tree.flatten(cotangents)
@@ -200,18 +237,8 @@ def vjp(fun, *primals, has_aux=False):
     """
 
     if _rlx.tracing():
-        aux = None
-
-        def only(*xs):
-            nonlocal aux
-            outs, aux = fun(*xs) if has_aux else (fun(*xs), None)
-            return outs
-
-        only.__name__ = _name(fun)
-        opened = _Opened(only, primals)
-        if has_aux:  # values of the inner trace cannot be used outside of it
-            return opened.results(), opened.pull, fun(*primals)[1]
-        return opened.results(), opened.pull
+        opened = _Opened(fun, primals, has_aux=has_aux)
+        return (opened.results(), opened.pull, opened.aux()) if has_aux else (opened.results(), opened.pull)
     result, record = recorded(fun, primals)
     outs, aux = result if has_aux else (result, None)
     backward = record.derive(_backward, _name(fun), has_aux)
@@ -285,11 +312,9 @@ def linearize(fun, *primals, has_aux=False):
     """
 
     if _rlx.tracing():
-        leaves, treedef = tree.flatten(primals)
-        primals = treedef.unflatten(values_of(leaves))
-        outs = fun(*primals)
-        push = lambda *tangents: jvp(fun, primals, tangents, has_aux)[1]  # noqa: E731
-        return (outs[0], push, outs[1]) if has_aux else (outs, push)
+        opened = _Opened(fun, primals, has_aux=has_aux, kind="linearize")
+        push = lambda *tangents: opened.push(tangents)  # noqa: E731
+        return (opened.results(), push, opened.aux()) if has_aux else (opened.results(), push)
     outs, record = recorded(fun, primals)
     forward = record.derive(_forward, _name(fun))
     shapes = [getattr(x, "shape", ()) for x in tree.leaves(primals)]
@@ -350,36 +375,28 @@ def _jacobian(fun, argnums, forward, has_aux, holomorphic):
         values, treedef = _float_leaves(nums, args, kwargs, kind, fun)
         if holomorphic and any(v.dtype.kind != "c" for v in values):
             raise TypeError(f"{kind} of {_name(fun)}: holomorphic=True needs complex arguments")
-        out_treedef, aux, shapes = None, None, []
 
-        def flat(leaves):
-            nonlocal out_treedef, aux
+        def replaced(*parts):
             new = list(args)
-            for n, part in zip(nums, treedef.unflatten(leaves)):
+            for n, part in zip(nums, parts):
                 new[n] = part
-            result = fun(*new, **kwargs)
-            if has_aux:
-                result, aux = result
-            outs, out_treedef = tree.flatten(result)
-            outs = [_rlx.value(o) for o in outs]
-            shapes.extend(ShapeDtype(o.shape, o.dtype) for o in outs)
-            return outs
+            return fun(*new, **kwargs)
 
+        opened = _Opened(replaced, treedef.unflatten(values), _name(fun), has_aux, kind)
+        shapes = [ShapeDtype(*t) for t in opened.types]
         if forward:
             directions, total = _basis(values)
-            seeds = lambda *ts: _rlx.fn_jvp(values, flat, list(range(len(values))), list(ts))[1]  # noqa: E731
-            columns = vmap(seeds)(*directions)  # of each output [total, *out]
+            columns = vmap(opened.push_leaves)(*directions)  # of each output [total, *out]
             blocks = []
             for c in columns:
                 per = _split_rows(c, values)  # [*in, *out] of each input
                 blocks.append([_axes_last(b, v.ndim) if v.ndim else b for b, v in zip(per, values)])
         else:
-            opened = _rlx.fn_open(values, flat)
             for s in shapes:
                 if s.dtype.kind not in "fc":
                     raise TypeError(f"jacrev of {_name(fun)}: a result has dtype {s.dtype.name}")
             directions, total = _basis(shapes)
-            pull = lambda *cts: opened.vjp(list(range(len(values))), list(cts))  # noqa: E731
+            pull = lambda *cts: opened.traced.vjp(list(range(len(values))), list(cts))  # noqa: E731
             rows = vmap(pull)(*directions)  # of each input [total, *in]
             per_input = [_split_rows(r, shapes) for r in rows]  # [input][output] -> [*out, *in]
             blocks = [[per_input[i][o] for i in range(len(values))] for o in range(len(shapes))]
@@ -387,10 +404,8 @@ def _jacobian(fun, argnums, forward, has_aux, holomorphic):
         for b in blocks:
             parts = treedef.unflatten(b)
             results.append(parts[0] if isinstance(argnums, int) else parts)
-        jac = out_treedef.unflatten(results)
-        if not has_aux:
-            return jac
-        return jac, fun(*args, **kwargs)[1]
+        jac = opened.out_treedef.unflatten(results)
+        return (jac, opened.aux()) if has_aux else jac
 
     maker = jacfwd if forward else jacrev
     return _transform(fun, inner, kind, (maker, (fun, argnums, has_aux, holomorphic)))

@@ -5,6 +5,8 @@ import random
 import threading
 import types
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -423,3 +425,73 @@ def test_an_array_written_in_place_behind_operations_on_constants(read):
         numbers[2] *= factor
         want = np.cumsum(numbers) + 1 if read not in (rnp.asarray, rnp.array) else numbers + 1
         np.testing.assert_allclose(slope(np.ones(4)), want)
+
+
+def aux_of(f):
+    return lambda x: (f(x), {"twice": f(x), "none": None})
+
+
+# What transforms give of f, a function of [3], at x with w as tangent or cotangent.
+ONCE = {
+    "grad": lambda m, np_, f, x, w: m.grad(lambda x: np_.sum(f(x)))(x),
+    "grad, aux": lambda m, np_, f, x, w: m.grad(lambda x: (np_.sum(f(x)), f(x)), has_aux=True)(x),
+    "holomorphic": lambda m, np_, f, x, w: m.grad(lambda x: np_.sum(f(x)), holomorphic=True)(x + 0j),
+    "allow_int": lambda m, np_, f, x, w: m.value_and_grad(lambda x: np_.sum(f(x)), allow_int=True)(x),
+    "jvp": lambda m, np_, f, x, w: m.jvp(f, (x,), (w,)),
+    "jvp, aux": lambda m, np_, f, x, w: m.jvp(aux_of(f), (x,), (w,), has_aux=True),
+    "vjp": lambda m, np_, f, x, w: (lambda y, pull: (y, pull(w), pull(y)))(*m.vjp(f, x)),
+    "vjp, aux": lambda m, np_, f, x, w: (lambda y, pull, a: (y, pull(w), a))(*m.vjp(aux_of(f), x, has_aux=True)),
+    "linearize": lambda m, np_, f, x, w: (lambda y, push: (y, push(w), push(y)))(*m.linearize(f, x)),
+    "linearize, aux": lambda m, np_, f, x, w: (lambda y, push, a: (y, push(w), a))(
+        *m.linearize(aux_of(f), x, has_aux=True)
+    ),
+    "jacfwd": lambda m, np_, f, x, w: m.jacfwd(f)(x),
+    "jacfwd, aux": lambda m, np_, f, x, w: m.jacfwd(aux_of(f), has_aux=True)(x),
+    "jacrev": lambda m, np_, f, x, w: m.jacrev(f)(x),
+    "jacrev, aux": lambda m, np_, f, x, w: m.jacrev(aux_of(f), has_aux=True)(x),
+    "hessian": lambda m, np_, f, x, w: m.hessian(lambda x: np_.sum(f(x)))(x),
+    "hvp": lambda m, np_, f, x, w: m.jvp(m.grad(lambda x: np_.sum(f(x))), (x,), (w,)),
+    "vmap": lambda m, np_, f, x, w: m.vmap(m.vmap(f))(np_.stack([x, w])),
+    "scan": lambda m, np_, f, x, w: m.lax.scan(lambda c, _: (f(c), f(c)), x, None, length=2),
+    "fori_loop": lambda m, np_, f, x, w: m.lax.fori_loop(0, 2, lambda i, c: f(c), x),
+    "map": lambda m, np_, f, x, w: m.lax.map(f, x),
+}
+INSIDE = {
+    "at once": lambda m, g, x: g(x),
+    "jit": lambda m, g, x: m.jit(lambda x: g(x))(x),
+    "vmap": lambda m, g, x: m.vmap(lambda part: g(part["x"]))({"x": x[None]}),
+    "jvp": lambda m, g, x: m.jvp(g, (x,), (x,))[1],
+    "grad": lambda m, g, x: m.grad(lambda x: sum(v.real.sum() for v in m.tree.leaves(g(x))))(x),
+    "scan": lambda m, g, x: m.lax.scan(lambda c, _: (c, g(c)), x, None, length=2)[1],
+}
+
+
+@pytest.mark.rotates(3)
+@pytest.mark.parametrize("place", INSIDE)
+@pytest.mark.parametrize("use", ONCE)
+def test_functions_with_state_are_called_as_often_as_in_jax(use, place):
+    """A function reads what it captures when the transform is made, not when its pullback or tangent map is called."""
+    x, w = np.array([0.1, 0.2, 0.3]), np.array([1.0, -1.0, 2.0])
+
+    def run(m, np_):
+        state = {"calls": 0, "scale": 1.0}
+
+        def f(v):
+            state["calls"] += 1
+            return np_.sin(v) * (state["calls"] * state["scale"])
+
+        def outer(v):
+            state["scale"] = 1.0
+            transformed = types.SimpleNamespace(**{name: getattr(m, name) for name in dir(m)})
+            for name in ("vjp", "linearize"):  # the state changes after they are made
+                make = getattr(m, name)
+                setattr(transformed, name, lambda *args, make=make, **k: (make(*args, **k), state.update(scale=7.0))[0])
+            return ONCE[use](transformed, np_, f, v, np_.array(w))
+
+        outs = [INSIDE[place](m, outer, np_.array(x)) for _ in range(2)]
+        return [np.asarray(leaf) for leaf in m.tree.leaves(outs)], state["calls"]
+
+    (want, calls), (got, mine) = run(jax, jnp), run(rlx, rnp)
+    assert mine == calls
+    for g, v in zip(got, want, strict=True):
+        np.testing.assert_allclose(g, v, rtol=1e-5, atol=1e-6)
