@@ -263,15 +263,15 @@ discrete("betabinom", (10.0, 2.5, 0.75), lambda k: mp.binomial(10, k) * mp.beta(
          / mp.beta(mpf(2.5), mpf(0.75)), None, None, high=10, ulps=400)  # fmt: skip
 
 
-def counts(name, call, f, only, ulps=400, scale=1):
-    by(name, call, f, only, ulps=(ulps, 0, 0), scale=(scale, 0, 0), highest=0)
+def counts(name, call, f, only, ulps=400, scale=1, **options):
+    by(name, call, f, only, ulps=(ulps, 0, 0), scale=(scale, 0, 0), highest=0, **options)
 
 
 counts("poisson.logpmf(k, k)", lambda k: stats.poisson.logpmf(rlx.numpy.floor(k), rlx.numpy.floor(k)),
        lambda k: k * mp.log(k) - k - mp.loggamma(k + 1), lambda k: 1 <= k < 1e9 and k == int(k))  # fmt: skip
 counts("binom.logpmf(k, 2k, 0.5)", lambda k: stats.binom.logpmf(rlx.numpy.floor(k), 2 * rlx.numpy.floor(k), 0.5),
        lambda k: mp.loggamma(2 * k + 1) - 2 * mp.loggamma(k + 1) - 2 * k * mp.log(2),
-       lambda k: 1 <= k < 1e9 and k == int(k))  # fmt: skip
+       lambda k: 1 <= k < 1e9 and k == int(k), f16=False)  # fmt: skip
 by("bernoulli.ppf(q, 0.25)", lambda q: stats.bernoulli.ppf(q, 0.25), lambda q: mpf(q > 1 - P), lambda q: 0 <= q <= 1,
    highest=0)  # fmt: skip
 

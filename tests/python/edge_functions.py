@@ -22,18 +22,19 @@ class Function:
     only: the points that are tried. periodic: differences take steps below 1.
     normal: numbers below the smallest normal one are not tried, since quotients by them overflow; nor of two arguments.
     highest: the order of the derivatives that are tried. without: those that are not, by their orders.
-    slow: its truth takes long, so it is tried in full runs only.
+    slow: its truth takes long, so it is tried in full runs only. f16: its parameters are numbers of f16 too.
 
     A name starts with the public function, module.function.
     """
 
     def __init__(
         self, name, call, truth, arity=1, *, slopes=None, ulps=(8, 24, 48), scale=(0, 0, 0), only=None, periodic=False,
-        highest=2, without=(), normal=False, slow=False,
+        highest=2, without=(), normal=False, slow=False, f16=True,
     ):  # fmt: skip
         self.name, self.call, self.truth, self.arity, self.slopes = name, call, truth, arity, slopes
         self.ulps, self.scale, self.only, self.periodic = ulps, scale, only, periodic
         self.highest, self.without, self.normal, self.slow = highest, without, normal or arity > 1, slow
+        self.f16 = f16
 
     def __repr__(self):
         return self.name

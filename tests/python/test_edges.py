@@ -213,6 +213,8 @@ def test_values_and_derivatives(name, dtype, full):
     function = next(f for f in TABLE if f.name == name)
     if not full and (function.slow or zlib.crc32(f"{name} {dtype}".encode()) % (40 if function.arity == 1 else 120)):
         pytest.skip("in the full run")
+    if dtype == "float16" and not function.f16:
+        pytest.skip("its parameters are no numbers of f16")
     fails = sweep(function, dtype, 1 if full else 4 if function.arity == 1 else 29)
     assert not fails, f"{name} {dtype}\n{described(fails)}"
 
