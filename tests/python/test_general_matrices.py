@@ -103,6 +103,47 @@ def test_schur_forms():
     np.testing.assert_allclose(z @ t @ z.conj().T, A, atol=1e-12)
 
 
+@pytest.mark.parametrize("kind", ["real", "symmetric", "complex", "cyclic", "hessenberg", "batch"])
+def test_schur_forms_of_large_matrices(kind):
+    """They converge, in O(n^3): a sweep over a matrix of order n takes n turns of a few rows."""
+    n = 100
+    g = np.random.default_rng(3)
+    a = g.standard_normal((3, 40, 40) if kind == "batch" else (n, n))
+    a = {
+        "symmetric": a + np.swapaxes(a, -1, -2),
+        "complex": a + 1j * g.standard_normal(a.shape),
+        "cyclic": np.roll(np.eye(n), 1, 0),
+        "hessenberg": np.triu(a, -1),
+    }.get(kind, a)
+    t, z = (np.asarray(x) for x in rsl.schur(a))
+    size = np.abs(a).max()
+    assert np.abs(z @ t @ np.conj(np.swapaxes(z, -1, -2)) - a).max() < 1e-13 * size
+    assert np.abs(np.conj(np.swapaxes(z, -1, -2)) @ z - np.eye(a.shape[-1])).max() < 1e-13
+    below = np.diagonal(t, -1, -2, -1)
+    assert not np.tril(t, -2).any() and not (kind in ("symmetric", "complex") and below.any())
+    assert not (below[..., 1:] * below[..., :-1]).any()  # blocks of two rows at most
+    # The last sweep ends: blocks of two rows have complex eigenvalues and equal elements on the diagonal.
+    for m in t.reshape(-1, *t.shape[-2:]):
+        for i in np.flatnonzero(np.diagonal(m, -1)):
+            assert m[i, i] == m[i + 1, i + 1] and m[i, i + 1] * m[i + 1, i] < 0
+    for m in a.reshape(-1, *a.shape[-2:]):
+        w = np.asarray(rnp.linalg.eigvals(m))
+        assert _nearest(w, np.linalg.eigvals(m)) < 1e-11 * size
+        if a.dtype.kind != "c":
+            assert np.array_equal(np.sort_complex(w), np.sort_complex(w.conj()))  # real ones and pairs
+
+
+def test_eigenvectors_of_graded_matrices():
+    """Rows and columns of very different sizes are balanced first."""
+    d = 10.0 ** np.arange(-12, 13, 4)
+    a = RNG.standard_normal((7, 7))
+    for m, eps in ((d[:, None] * a / d, 1e-12), ((d[:, None] * a / d).astype(np.complex64), 1e-3)):
+        w, v = (np.asarray(x) for x in rnp.linalg.eig(m))
+        assert _nearest(w, np.linalg.eigvals(a)) < eps
+        residual = np.abs(m @ v - v * w) / (np.abs(m) @ np.abs(v))
+        assert residual.max() < eps
+
+
 def _slope(f, x, e):
     return (np.asarray(f(x + H * e)) - np.asarray(f(x - H * e))) / (2 * H)
 
@@ -116,7 +157,7 @@ def test_square_roots():
     for a in (SPD, C, A, np.diag([4.0, 9.0]), np.zeros((2, 2))):
         root = np.asarray(rsl.sqrtm(a))
         np.testing.assert_allclose(root @ root, a, atol=1e-11)
-        np.testing.assert_allclose(root, scipy.linalg.sqrtm(a.astype(complex)), atol=1e-10)
+        np.testing.assert_allclose(root, scipy.linalg.sqrtm(a), atol=1e-10)
     assert np.allclose(rsl.sqrtm(np.stack([SPD, 2 * SPD])), [scipy.linalg.sqrtm(SPD), scipy.linalg.sqrtm(2 * SPD)])
     np.testing.assert_allclose(rlx.jvp(rsl.sqrtm, (SPD,), (E,))[1], _slope(scipy.linalg.sqrtm, SPD, E), atol=1e-7)
     loss = lambda root: lambda a: (root(a).real * E).sum()  # noqa: E731

@@ -1,39 +1,28 @@
 """Eigenvalues of general matrices: the complex Schur form by the QR algorithm with shifts, written in ops."""
 
 from .. import _control, _rlx
-from .._transforms import vmap
 from ._base import FLOATS, cast, float_of, inexact, node, value
 from ._complex import conj, imag, joined, real
 from ._creation import eye
 from ._products import matmul
+from ._qr_sweeps import deflated, each_matrix, magnitude as _magnitude
+from ._real_schur import complex_form, real_schur_form
 from ._reductions import max, sum
 from ._shapes import broadcast_to, diagonal, matrix_transpose, reshape
-from ._ufuncs import abs, sqrt, square
-
-# Sweeps for each eigenvalue; the algorithm needs two or three.
-_SWEEPS = 40
+from ._ufuncs import abs, ldexp, log2, sqrt, square
 
 
 def square_matrix(a, what):
-    """The matrices as complex ones."""
     a = inexact(a)
     if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
         raise ValueError(f"{what} of shape {a.shape}: the last two axes must be equal")
     if float_of(a.dtype) not in ("float32", "float64"):
         raise TypeError(f"{what} of {a.dtype.name}: cast it to float32 first")
-    return cast(a, "complex128" if float_of(a.dtype) == "float64" else "complex64")
+    return a
 
 
-def each_matrix(f, *arrays):
-    """f of each matrix of the leading axes."""
-    for _ in range(arrays[0].ndim - 2):
-        f = vmap(f)
-    return f(*arrays)
-
-
-def _magnitude(x):
-    """The sum of the magnitudes of both parts: enough to compare sizes, without overflow."""
-    return abs(real(x)) + abs(imag(x))
+def _complex(x):
+    return cast(x, "complex128" if float_of(x.dtype) == "float64" else "complex64")
 
 
 def _shift(t, k):
@@ -48,50 +37,29 @@ def _shift(t, k):
 
 
 def schur_form(a):
-    """(t, u) with a = u t u^H, t upper triangular and u unitary, of one complex matrix."""
+    """(t, u) with a = u t u^H, t upper triangular and u unitary, of one matrix, complex."""
     n = a.shape[0]
     if n == 0:
-        return a, a
-    small = 2.0 ** -FLOATS[float_of(a.dtype)][0]
+        return _complex(a), _complex(a)
+    if a.dtype.kind != "c":  # by the real form: real eigenvalues stay real, others are pairs
+        t, u = complex_form(*map(_complex, real_schur_form(a)))
+        index = node("iota", dims=(n,), dtype="int32", axis=0)
+        return node("where", node("le", reshape(index, (n, 1)), reshape(index, (1, n))), t, 0), u
+
+    def start(t, low, last, odd):
+        beside = cast(_magnitude(t[last, last - 1]), t.dtype)
+        shift = node("where", odd, t[last, last] + beside, _shift(t, last))
+        return [t[low, low] - shift, t[low + 1, low]]
+
+    t, u, scale, finite = deflated(a, 2, start)
     index = node("iota", dims=(n,), dtype="int32", axis=0)
-    rows, columns = reshape(index, (n, 1)), reshape(index, (1, n))
-    one = eye(n, dtype=a.dtype)
-    size = max(_magnitude(a))
-    scale = node("where", node("eq", size, 0), 1, size)
-    finite = node("eq", node("sub", size, size), 0)
-
-    def unfinished(state):
-        _, _, k, sweeps = state
-        return node("bit_and", node("gt", k, 0), node("lt", sweeps, _SWEEPS * n))
-
-    def step(state):
-        t, u, k, sweeps = state
-        # The rest of row k is negligible: the eigenvalue at [k, k] is found.
-        left = node("bit_and", node("eq", rows, k), node("lt", columns, k))
-        rest = max(node("where", left, _magnitude(t), 0))
-        beside = _magnitude(t[k, k]) + _magnitude(t[k - 1, k - 1])
-        found = node("le", rest, small * node("max", beside, 0.01 * small))
-        inside = node("bit_and", node("le", rows, k), node("le", columns, k))
-        # A shift that is not an eigenvalue of the last block breaks cycles.
-        odd = node("eq", node("mod", sweeps, 11), 10)
-        shift = node("where", odd, t[k, k] + cast(rest, t.dtype), _shift(t, k))
-        q, _ = node("qr", node("where", inside, t - shift * one, one), full=True)
-        q = node("where", found, one, q)
-        cleared = node("where", node("bit_and", left, found), 0, t)
-        turned = matmul(conj(matrix_transpose(q)), matmul(t, q))
-        t = node("where", found, cleared, turned)
-        return t, matmul(u, q), k - cast(found, "int32"), sweeps + 1
-
-    start = node("where", finite, cast(a / cast(scale, a.dtype), a.dtype), 0)
-    k, sweeps = value(n - 1)._with_weak(False), value(0)._with_weak(False)
-    t, u, _, _ = _control.while_loop(unfinished, step, (start, one, cast(k, "int32"), cast(sweeps, "int32")))
-    t = node("where", node("le", rows, columns), t, 0) * cast(scale, a.dtype)
+    t = node("where", node("le", reshape(index, (n, 1)), reshape(index, (1, n))), t, 0) * cast(scale, a.dtype)
     bad = cast(float("nan"), a.dtype)
     return node("where", finite, t, bad), node("where", finite, u, bad)
 
 
-def _vectors(t, u):
-    """The eigenvectors of u t u^H as columns of norm 1, whose largest elements are real."""
+def _vectors(t, u, d):
+    """The eigenvectors of diag(d) u t u^H diag(d)^-1 as columns of norm 1, whose largest elements are real."""
     n = t.shape[0]
     index = node("iota", dims=(n,), dtype="int32", axis=0)
     rows, columns = reshape(index, (n, 1)), reshape(index, (1, n))
@@ -111,7 +79,9 @@ def _vectors(t, u):
         options = dict(lower=False, transpose=False, conjugate=False, unit_diagonal=False)
         return node("triangular_solve", m, reshape(b, (n, 1)), **options)[:, 0]
 
-    v = matmul(u, matrix_transpose(vmap(one)(index)))
+    # One after the other: together they would be n matrices.
+    v = matmul(u, matrix_transpose(_control.scan(lambda _, k: (None, one(k)), None, index)[1]))
+    v = v * cast(reshape(d, (n, 1)), v.dtype)
     scale = max(_magnitude(v), 0, keepdims=True)
     v = v / cast(scale, v.dtype)
     norms = sqrt(sum(square(real(v)) + square(imag(v)), 0, keepdims=True))
@@ -122,9 +92,48 @@ def _vectors(t, u):
     return v * conj(top) / cast(abs(top), v.dtype)
 
 
+def _balanced(a):
+    """(b, d) with a = diag(d) b diag(d)^-1: powers of 2 that make the rows of b about as large as its columns."""
+    n = a.shape[0]
+    index = node("iota", dims=(n,), dtype="int32", axis=0)
+    size = _magnitude(a)
+    finite = node("eq", node("sub", max(size), max(size)), 0)
+    size = node("where", node("bit_and", finite, node("ne", reshape(index, (n, 1)), reshape(index, (1, n)))), size, 0)
+    one = cast(value(1.0)._with_weak(False), size.dtype)
+    size = size / node("where", node("eq", max(size), 0), one, max(size))
+    reach = 500 if size.dtype.name == "float64" else 60  # of the exponents, that their quotients are numbers
+
+    def row(state, i):
+        d, changed = state
+        c = sum(size[:, i] / d) * d[i]
+        r = sum(size[i] * d) / d[i]
+        none = node("bit_or", node("eq", c, 0), node("eq", r, 0))
+        ratio = node("where", none, one, sqrt(r) / sqrt(node("where", none, one, c)))
+        f = ldexp(one, cast(node("round", log2(ratio)), "int32"))
+        better = node("lt", c * f + r / f, 0.95 * (c + r))
+        inside = node("le", abs(log2(d[i] * f)), reach)
+        better = node("bit_and", better, node("bit_and", inside, node("eq", none, False)))
+        return (
+            d * node("where", node("bit_and", node("eq", index, i), better), f, one),
+            node("bit_or", changed, better),
+        ), None
+
+    def unbalanced(state):
+        return node("bit_and", state[1], node("lt", state[2], 20))
+
+    def sweep(state):
+        d, changed = _control.scan(row, (state[0], node("ne", one, one)), index)[0]
+        return d, changed, state[2] + 1
+
+    start = (broadcast_to(one, (n,)), node("eq", one, one), cast(value(0)._with_weak(False), "int32"))
+    d = _control.while_loop(unbalanced, sweep, start)[0]
+    return a * cast(reshape(d, (1, n)) / reshape(d, (n, 1)), a.dtype), d
+
+
 def _both(a):
-    t, u = schur_form(a)
-    return diagonal(t), _vectors(t, u)
+    b, d = _balanced(a)
+    t, u = schur_form(b)
+    return diagonal(t), _vectors(t, u, d)
 
 
 @_control.custom_jvp
@@ -136,6 +145,7 @@ def _decomposed(a):
 def _decomposed_rule(primals, tangents):
     (a,), (da,) = primals, tangents
     w, v = _decomposed(a)
+    da = cast(da, v.dtype)
     moved = _rlx.linalg("solve", (v, matmul(da, v)), None)[0]  # V^-1 dA V
     dw = diagonal(moved, 0, -2, -1)
     apart = reshape(w, (*w.shape[:-1], 1, w.shape[-1])) - reshape(w, (*w.shape, 1))
@@ -153,7 +163,7 @@ def eigenvalues(a, what):
     """The eigenvalues of general matrices, in the order of the Schur form."""
     a = square_matrix(a, what)
     if a.shape[-1] == 0:
-        return reshape(a, a.shape[:-1])
+        return _complex(reshape(a, a.shape[:-1]))
     return _decomposed(a)[0]
 
 
@@ -161,7 +171,7 @@ def eigen(a, what):
     """(eigenvalues, eigenvectors as columns) of general matrices."""
     a = square_matrix(a, what)
     if a.shape[-1] == 0:
-        return reshape(a, a.shape[:-1]), a
+        return _complex(reshape(a, a.shape[:-1])), _complex(a)
     return tuple(_decomposed(a))
 
 

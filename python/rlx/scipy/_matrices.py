@@ -10,7 +10,8 @@ from ..numpy import broadcast_shapes, broadcast_to, result_type, sqrt, where, ze
 from ..numpy import linalg as _linalg
 from .._transforms import vmap
 from ..numpy._base import held
-from ..numpy._eigen import each_matrix, schur_form, square_matrix
+from ..numpy._eigen import schur_form, square_matrix
+from ..numpy._qr_sweeps import each_matrix
 
 
 def _adjoint(x):
@@ -42,7 +43,7 @@ def _sylvester(a, b, q):
 def _sylvester_rule(primals, tangents):
     (a, b, q), (da, db, dq) = primals, tangents
     x = _sylvester(a, b, q)
-    return x, _sylvester(a, b, dq - matmul(da, x) - matmul(x, db))
+    return x, _sylvester(a, b, dq - matmul(cast(da, x.dtype), x) - matmul(x, cast(db, x.dtype)))
 
 
 def _as(dtype, x):
@@ -68,7 +69,7 @@ def solve_sylvester(a, b, q, *, method="schur", tol=1e-8):
 def _solve_sylvester(a, b, q):
     dtype = result_type(inexact(a), inexact(b), inexact(q))
     a, b = square_matrix(cast(a, dtype), "solve_sylvester"), square_matrix(cast(b, dtype), "solve_sylvester")
-    q = cast(q, a.dtype)
+    q = cast(q, "complex64" if dtype.name in ("float32", "complex64") else "complex128")
     if q.shape != (a.shape[-1], b.shape[-1]):
         raise ValueError(f"solve_sylvester: q of shape {q.shape} for {a.shape[-1]} rows and {b.shape[-1]} columns")
     return _as(dtype, _sylvester(a, b, q))
@@ -107,14 +108,14 @@ def _sqrtm(a):
 @_sqrtm.defjvp
 def _sqrtm_rule(primals, tangents):
     x = _sqrtm(primals[0])
-    return x, each_matrix(lambda x, da: _sylvester(x, x, da), x, tangents[0])
+    return x, each_matrix(lambda x, da: _sylvester(x, x, da), x, cast(tangents[0], x.dtype))
 
 
 @op("a")
 def sqrtm(a, blocksize=1):
     """The principal square root of matrices, complex. blocksize has no effect."""
     a = square_matrix(a, "sqrtm")
-    return _sqrtm(a) if a.shape[-1] else a
+    return _sqrtm(a)
 
 
 @op("a")

@@ -6,8 +6,9 @@ from .._op import op
 from .. import numpy as rnp
 from ..lax import linalg as _factors
 from ..numpy import conj, diagonal, matmul, matrix_transpose, where
-from ..numpy._eigen import each_matrix, schur_of
-from ..numpy._real_schur import real_schur_of
+from ..numpy._eigen import schur_of
+from ..numpy._qr_sweeps import each_matrix
+from ..numpy._real_schur import complex_form, real_schur_of
 
 
 def _adjoint(x):
@@ -26,34 +27,6 @@ def schur(a, output="real", *, overwrite_a=False, check_finite=True):
     return real_schur_of(a, "schur") if real else schur_of(a, "schur")
 
 
-def _complex_form(t, z):
-    """The complex Schur form from a real one, by turns of two rows from the last pair upwards."""
-    n = t.shape[0]
-    index = rnp.arange(n)
-
-    def step(state, m):
-        t, z = state
-        a, b, c, d = t[m - 1, m - 1], t[m - 1, m], t[m, m - 1], t[m, m]
-        half = (a - d) * 0.5
-        root = rnp.sqrt(half * half + b * c)
-        mu = (a + d) * 0.5 + root - d  # an eigenvalue of the block, less its last element
-        size = rnp.hypot(rnp.abs(mu), rnp.abs(c))
-        idle = c == 0
-        safe = cast(where(idle, 1, size), t.dtype)
-        x, y = where(idle, 1, mu / safe), where(idle, 0, c / safe)
-        first, second = rnp.expand_dims(index == m - 1, 1), rnp.expand_dims(index == m, 1)
-        right, below = rnp.expand_dims(index == m - 1, 0), rnp.expand_dims(index == m, 0)
-        g = rnp.eye(n, dtype=t.dtype)
-        g = where(
-            first & right, conj(x), where(first & below, y, where(second & right, -y, where(second & below, x, g)))
-        )
-        t = matmul(g, matmul(t, _adjoint(g)))
-        t = where(second & right, 0, t)
-        return (t, matmul(z, _adjoint(g))), None
-
-    return _control.scan(step, (t, z), rnp.arange(1, n), reverse=True)[0] if n > 1 else (t, z)
-
-
 @op("T", "Z")
 def rsf2csf(T, Z, check_finite=True):
     """The complex Schur form (t, z) from the real one."""
@@ -66,7 +39,7 @@ def rsf2csf(T, Z, check_finite=True):
     wide = "complex128" if _rlx.result_type(t, z)[0].name in ("float64", "complex128") else "complex64"
     lead = rnp.broadcast_shapes(t.shape[:-2], z.shape[:-2])
     t, z = (rnp.broadcast_to(cast(v, wide), (*lead, *v.shape[-2:])) for v in (t, z))
-    return each_matrix(_complex_form, t, z)
+    return each_matrix(complex_form, t, z)
 
 
 def _parlett(t, values):
