@@ -5,9 +5,8 @@ from .. import numpy as rnp
 from .._nodes import cast, inexact, node
 from .._op import op
 from ..numpy import conj, matmul, matrix_transpose, where
-from ..numpy._eigen import schur_of
 from ..numpy._qr_sweeps import each_matrix
-from ..numpy._real_schur import real_schur_of
+from ..numpy._schur import real_schur_of, schur_of
 
 
 def _adjoint(x):

@@ -4,6 +4,7 @@ from .. import _control, _rlx
 from ._base import FLOATS, cast, float_of, inexact, node, value
 from ._complex import conj, imag, joined, real
 from ._creation import eye
+from ._joining import concatenate
 from ._products import matmul
 from ._qr_sweeps import deflated, each_matrix, magnitude as _magnitude
 from ._real_schur import complex_form, real_schur_form
@@ -23,6 +24,11 @@ def square_matrix(a, what):
 
 def _complex(x):
     return cast(x, "complex128" if float_of(x.dtype) == "float64" else "complex64")
+
+
+def eps_of(dtype):
+    """The distance of 1 to the next number of the parts."""
+    return 2.0 ** -FLOATS[float_of(dtype)][0]
 
 
 def _shift(t, k):
@@ -146,11 +152,20 @@ def _decomposed_rule(primals, tangents):
     (a,), (da,) = primals, tangents
     w, v = _decomposed(a)
     da = cast(da, v.dtype)
-    moved = _rlx.linalg("solve", (v, matmul(da, v)), None)[0]  # V^-1 dA V
+    n = v.shape[-1]
+    one = broadcast_to(eye(n, dtype=v.dtype), v.shape)
+    both = _rlx.linalg("solve", (v, concatenate([matmul(da, v), one], -1)), None)[0]
+    moved, inverse = both[..., :n], both[..., n:]  # V^-1 dA V
+    # With fewer eigenvectors than eigenvalues there is no derivative; V is then singular up to rounding.
+    size = max(_magnitude(node("stop_gradient", inverse)), (-2, -1), keepdims=True)
+    moved = moved * cast(node("where", node("lt", size * (8 * n * eps_of(w.dtype)), 1), 1, float("nan")), v.dtype)
     dw = diagonal(moved, 0, -2, -1)
     apart = reshape(w, (*w.shape[:-1], 1, w.shape[-1])) - reshape(w, (*w.shape, 1))
-    one = node("gt", broadcast_to(eye(w.shape[-1]), a.shape), 0)
-    dv = matmul(v, node("where", one, 0, moved / node("where", one, 1, apart)))
+    # Eigenvalues that rounding alone sets apart are equal, so that the derivative is not a number without meaning.
+    least = max(_magnitude(w), -1, keepdims=True)[..., None] * (8 * n * eps_of(w.dtype))
+    apart = node("where", node("le", _magnitude(apart), least), 0, apart)
+    here = node("ne", one, 0)
+    dv = matmul(v, node("where", here, 0, moved / node("where", here, 1, apart)))
     # The norm stays 1, and the largest element real.
     along = sum(real(v) * real(dv) + imag(v) * imag(dv), -2, keepdims=True)
     place = node("arg_reduce_max", square(real(v)) + square(imag(v)), axis=a.ndim - 2, keep_dims=True)
@@ -173,11 +188,6 @@ def eigen(a, what):
     if a.shape[-1] == 0:
         return _complex(reshape(a, a.shape[:-1])), _complex(a)
     return tuple(_decomposed(a))
-
-
-def schur_of(a, what):
-    """(t, u) of the complex Schur form of general matrices."""
-    return each_matrix(schur_form, square_matrix(a, what))
 
 
 def identity_like(a):

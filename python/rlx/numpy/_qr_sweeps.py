@@ -65,12 +65,12 @@ def _reflection(x, first):
     size = max(magnitude(x))
     idle = node("eq", size, 0)
     x = x / cast(node("where", idle, 1, size), x.dtype)
-    length = sqrt(sum(_squares(x)))
+    length = sqrt(node("where", idle, 1, sum(_squares(x))))
     head = sum(node("where", first, x, 0))
     if x.dtype.kind == "c":
-        part = abs(head)
-        none = node("eq", part, 0)
-        phase = node("where", none, 1, head / cast(node("where", none, 1, part), x.dtype))
+        none = node("eq", head, 0)
+        some = node("where", none, 1, head)
+        phase = some / cast(abs(some), x.dtype)
         far = phase * cast(length, x.dtype)
     else:
         far = node("where", node("lt", head, 0), node("neg", length), length)

@@ -56,9 +56,11 @@ def real_schur_form(a):
         inside = p * p + q * r
         real = _both(block, node("ge", inside, 0))
         # An eigenvector of the block, of the eigenvalue that does not cancel.
-        root = sqrt(node("max", inside, 0))
+        above = node("gt", inside, 0)
+        root = node("where", above, sqrt(node("where", above, inside, 1)), 0)
         far = p + node("where", node("lt", p, 0), node("neg", root), root)
-        equal = node("where", _both(block, node("ne", a, d)), 0.5 * arctan2(d - a, b + c), 0)
+        turn = _both(block, node("ne", a, d))
+        equal = 0.5 * arctan2(node("where", turn, d - a, 0), node("where", turn, b + c, 1))
         angle = node("where", real, arctan2(node("where", real, r, 0), node("where", real, far, 1)), equal)
         x, y = (reshape(v, (1,)) for v in (cos(angle), sin(angle)))
         g = reshape(concatenate([x, y, node("neg", y), x]), (2, 2))
@@ -88,10 +90,12 @@ def complex_form(t, z):
         half = (a - d) * 0.5
         size = node("max", abs(half), node("max", abs(b), abs(c)))
         size = cast(node("where", idle, 1, size), t.dtype)
-        root = sqrt((half / size) * (half / size) + (b / size) * (c / size))
+        inside = (half / size) * (half / size) + (b / size) * (c / size)
+        none = node("eq", inside, 0)
+        root = node("where", none, 0, sqrt(node("where", none, 1, inside)))
         mu, c = half / size + root, c / size  # an eigenvalue of the block, less its last element
         values = d + half + root * size, d + half - root * size  # of blocks of a real form exact conjugates
-        length = cast(node("where", idle, 1, hypot(abs(mu), abs(c))), t.dtype)
+        length = cast(hypot(abs(node("where", idle, 1, mu)), abs(node("where", idle, 1, c))), t.dtype)
         x, y = node("where", idle, 1, mu / length), node("where", idle, 0, c / length)
         parts = [conj(x), conj(y), node("neg", y), x]
         t, zt = turned(t, zt, reshape(concatenate([reshape(v, (1,)) for v in parts]), (2, 2)), m - 1)
@@ -104,13 +108,3 @@ def complex_form(t, z):
     index = arange(1, n, dtype="int32")
     t, zt = _control.scan(step, (t, matrix_transpose(z)), index, reverse=True)[0]
     return t, matrix_transpose(zt)
-
-
-def real_schur_of(a, what):
-    """(t, z) of the real Schur form of real matrices."""
-    a = inexact(a)
-    if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
-        raise ValueError(f"{what} of shape {a.shape}: the last two axes must be equal")
-    if a.dtype.name not in ("float32", "float64"):
-        raise TypeError(f"{what} of {a.dtype.name}: cast it to float32 first")
-    return each_matrix(real_schur_form, a)

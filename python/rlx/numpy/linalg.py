@@ -19,6 +19,7 @@ from ._complex import parts as _parts
 from ._creation import eye
 from ._eigen import eigen as _eigen
 from ._eigen import eigenvalues as _eigenvalues
+from ._polar import nuclear_norm as _nuclear_norm
 from ._products import _power_of_matrix
 from ._products import cross as _cross
 from ._products import matmul, outer as _outer, tensordot, vecdot
@@ -365,7 +366,7 @@ def _vector(x, ord, axis, keepdims):
     return _root(total, 1.0 / ord) if ord > 0 else node("pow", total, 1.0 / ord)
 
 
-_ORDERS = {"nuc": 1, 2: 4, -2: 5}  # values of rlx::linalg::MatrixNorm
+_ORDERS = {2: 4, -2: 5}  # values of rlx::linalg::MatrixNorm
 
 
 def _matrix(x, ord, axes, keepdims):
@@ -377,8 +378,10 @@ def _matrix(x, ord, axes, keepdims):
     if ord in (2, "nuc") and 0 in (x.shape[rows], x.shape[columns]):
         return sum(abs(x), axes, keepdims=keepdims)  # no singular values
     if ord in (2, -2, "nuc"):
-        out = _linalg("matrix_norm", moveaxis(x, axes, (-2, -1)), number=_ORDERS[ord])[0]
-        return reshape(out, tuple(1 if a in axes else d for a, d in enumerate(x.shape))) if keepdims else out
+        kept = tuple(1 if a in axes else d for a, d in enumerate(x.shape))
+        x = moveaxis(x, axes, (-2, -1))
+        out = _nuclear_norm(x) if ord == "nuc" else _linalg("matrix_norm", x, number=_ORDERS[ord])[0]
+        return reshape(out, kept) if keepdims else out
     if ord not in (1, -1, _math.inf, -_math.inf):
         raise ValueError(f"norm: ord {ord!r} is not supported for matrices")
     along, over = (rows, columns) if ord in (1, -1) else (columns, rows)

@@ -11,6 +11,7 @@ from ..numpy import linalg as _linalg
 from .._transforms import vmap
 from ..numpy._base import held
 from ..numpy._eigen import schur_form, square_matrix
+from ..numpy._polar import polar_factor, sylvester
 from ..numpy._qr_sweeps import each_matrix
 
 
@@ -33,17 +34,16 @@ def _by_columns(r, s, f):
     return _control.scan(step, zeros((n, m), f.dtype), index)[0]
 
 
-@_control.custom_jvp
+def _by_forms(r, u, s, v):
+    """The solution of a y + y b = q as a function of q, by the Schur forms a = u r u^H and b = v s v^H."""
+    return lambda q: matmul(u, matmul(_by_columns(r, s, matmul(_adjoint(u), matmul(q, v))), _adjoint(v)))
+
+
 def _sylvester(a, b, q):
-    (r, u), (s, v) = schur_form(a), schur_form(b)
-    return matmul(u, matmul(_by_columns(r, s, matmul(_adjoint(u), matmul(q, v))), _adjoint(v)))
-
-
-@_sylvester.defjvp
-def _sylvester_rule(primals, tangents):
-    (a, b, q), (da, db, dq) = primals, tangents
-    x = _sylvester(a, b, q)
-    return x, _sylvester(a, b, dq - matmul(cast(da, x.dtype), x) - matmul(x, cast(db, x.dtype)))
+    """y with a y + y b = q, complex."""
+    (r, u), (s, v) = (schur_form(node("stop_gradient", x)) for x in (a, b))
+    a, b, q = (cast(x, u.dtype) for x in (a, b, q))
+    return sylvester(a, b, q, _by_forms(r, u, s, v), _by_forms(s, v, r, u))
 
 
 def _as(dtype, x):
@@ -69,7 +69,6 @@ def solve_sylvester(a, b, q, *, method="schur", tol=1e-8):
 def _solve_sylvester(a, b, q):
     dtype = result_type(inexact(a), inexact(b), inexact(q))
     a, b = square_matrix(cast(a, dtype), "solve_sylvester"), square_matrix(cast(b, dtype), "solve_sylvester")
-    q = cast(q, "complex64" if dtype.name in ("float32", "complex64") else "complex128")
     if q.shape != (a.shape[-1], b.shape[-1]):
         raise ValueError(f"solve_sylvester: q of shape {q.shape} for {a.shape[-1]} rows and {b.shape[-1]} columns")
     return _as(dtype, _sylvester(a, b, q))
@@ -108,7 +107,7 @@ def _sqrtm(a):
 @_sqrtm.defjvp
 def _sqrtm_rule(primals, tangents):
     x = _sqrtm(primals[0])
-    return x, each_matrix(lambda x, da: _sylvester(x, x, da), x, cast(tangents[0], x.dtype))
+    return x, each_matrix(lambda x, da: _sylvester(x, x, da), x, tangents[0])
 
 
 @op("a")
@@ -125,11 +124,10 @@ def polar(a, side="right", *, method=None, eps=None, max_iterations=None):
     """
     if side not in ("left", "right"):
         raise ValueError(f'polar: side {side!r}; it must be "left" or "right"')
-    w, s, vh = _linalg.svd(a, full_matrices=False)
-    s = cast(s, w.dtype)
-    if side == "right":
-        return matmul(w, vh), matmul(_adjoint(vh) * expand_dims(s, -2), vh)
-    return matmul(w, vh), matmul(w * expand_dims(s, -2), _adjoint(w))
+    a = inexact(a)
+    u = polar_factor(a)
+    p = matmul(_adjoint(u), a) if side == "right" else matmul(a, _adjoint(u))
+    return u, (p + _adjoint(p)) * 0.5
 
 
 @op("d", "e")

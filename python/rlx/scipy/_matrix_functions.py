@@ -6,9 +6,9 @@ from .._op import op
 from .. import numpy as rnp
 from ..lax import linalg as _factors
 from ..numpy import conj, diagonal, matmul, matrix_transpose, where
-from ..numpy._eigen import schur_of
 from ..numpy._qr_sweeps import each_matrix
-from ..numpy._real_schur import complex_form, real_schur_of
+from ..numpy._real_schur import complex_form
+from ..numpy._schur import real_schur_of, schur_of
 
 
 def _adjoint(x):
