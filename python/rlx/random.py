@@ -25,8 +25,41 @@ from ._op import refuse_traced as _refuse_traced
 from .numpy._base import int_static as _int_static
 
 
-def _op(*arrays):
-    """The decorator `op`; an error of a call whose key is none says how to make one."""
+def _known(x):
+    """The numbers of an argument that are known at the call, as a NumPy array; None in a traced function."""
+    if x is None or _has_value(x):
+        return None
+    import numpy
+
+    return numpy.asarray(x)
+
+
+def _check_probabilities(p, what):
+    """An error for probabilities that are NaN or not in [0, 1], where they are known."""
+    known = _known(p)
+    if known is None or known.dtype.kind not in "fiub":
+        return
+    wrong = ~((known >= 0) & (known <= 1))
+    if wrong.any():
+        raise ValueError(f"{what}: the probability {known[wrong].reshape(-1)[0]}; it must be in [0, 1]")
+
+
+def _check_weights(p, what):
+    """An error for probabilities of choices that are negative, infinite or NaN, where they are known."""
+    known = _known(p)
+    if known is None or known.dtype.kind not in "fiub":
+        return
+    wrong = ~((known >= 0) & (known < _math.inf))
+    if wrong.any():
+        raise ValueError(
+            f"{what}: the probability {known[wrong].reshape(-1)[0]}; none may be negative, infinite or NaN"
+        )
+
+
+def _op(*arrays, check_p=None):
+    """The decorator `op`; an error of a call whose key is none says how to make one. check_p: check_p(p, name) raises an
+    error for parameters p that are known and wrong.
+    """
 
     def decorate(fun):
         function = _plain_op(*arrays)(fun)
@@ -45,6 +78,9 @@ def _op(*arrays):
                 kind = getattr(getattr(given, "dtype", None), "kind", "c" if type(given) is complex else "")
                 if kind == "c":
                     raise TypeError(f"{fun.__name__}: {name} must be real, got a complex number; use its .real")
+            if check_p:
+                place = placed.index("p")
+                check_p(args[place] if place < len(args) else kwargs.get("p"), fun.__name__)
             try:
                 return function(*args, **kwargs)
             except (_rlx.Error, TypeError) as e:
@@ -221,9 +257,17 @@ def normal(key, shape=(), dtype="float32"):
     return _rlx.rng_normal([key], _dims(shape), _float_dtype(dtype, "normal"))
 
 
-@_op("key", "p")
+def _check_not_nan(p, what):
+    known = _known(p)
+    if known is not None and (known != known).any():
+        raise ValueError(f"{what}: the probability is NaN")
+
+
+@_op("key", "p", check_p=_check_not_nan)
 def bernoulli(key, p=0.5, shape=None, mode="low"):
-    """True with probability p. The default shape is that of p. mode "high" serves probabilities below 1e-7."""
+    """True with probability p. The default shape is that of p. mode "high" serves probabilities below 1e-7. A p below 0
+    counts as 0 and one above 1 as 1, as in JAX. A known p that is NaN is an error; a traced one gives False.
+    """
     high = _is_high(mode, "bernoulli")
     p = _rlx.value(p)
     if p.dtype.kind != "f":
@@ -260,12 +304,13 @@ def rademacher(key, shape=(), dtype="int32"):
     return _rlx.draw("rademacher", [key], _dims(shape), dtype)
 
 
-@_op("key", "p")
+@_op("key", "p", check_p=_check_probabilities)
 def geometric(key, p, shape=None, dtype="int32"):
     """Numbers of trials up to the first success, each with probability p: 1, 2, ...; the largest integer of the dtype
-    where the number does not fit or p is 0.
+    where the number does not fit or p is 0. A known p that is NaN or not in [0, 1] is an error; of traced ones, those
+    below 0 count as 0 and those above 1 as 1.
     """
-    p = _at_least_32_bits(_inexact(p))
+    p = _rnp.clip(_at_least_32_bits(_inexact(p)), 0, 1)
     u = uniform(key, _shape_of(shape, (p,), "geometric"), p.dtype, float(_rnp.finfo(p.dtype).eps))
     return _cast(_rnp.floor(_rnp.log(u) / _rnp.log1p(-p)) + 1, dtype)
 
@@ -298,7 +343,7 @@ def permutation(key, x, axis=0, independent=False):
     return _permuted(key, _range_or_array(x, "permutation"), axis, independent)
 
 
-@_op("key", "a", "p")
+@_op("key", "a", "p", check_p=lambda p, _: _check_weights(p, "choice"))
 def _chosen(key, a, shape, replace, p, axis, mode):
     a, key = _rlx.value(a), _single(key, "choice")
     (axis,) = _axes_of(axis, a.ndim, "choice")
@@ -326,8 +371,9 @@ def _chosen(key, a, shape, replace, p, axis, mode):
 def choice(key, a, shape=(), replace=True, p=None, axis=0, mode=None):
     """Random entries of a (or of range(a)) along an axis, with probabilities p, with or without replacement.
 
-    The result has `shape` in place of that axis. Where no entry has a probability, it is the first one. mode: as of
-    gumbel, for draws without replacement.
+    The result has `shape` in place of that axis. Where no entry has a probability, it is the first one. A known p that
+    is negative, infinite or NaN is an error; traced ones make the choice meaningless. mode: as of gumbel, for draws
+    without replacement.
     """
     _is_high(mode, "choice")
     return _chosen(key, _range_or_array(a, "choice"), _dims(shape), replace, p, axis, mode)
@@ -405,36 +451,46 @@ def cauchy(key, shape=(), dtype="float32"):
     return _rlx.draw("cauchy", [key], _dims(shape), _float_dtype(dtype, "cauchy"))
 
 
+def _not_negative(x):
+    """x with NaN in place of negative numbers, and 0 of -0."""
+    return _rnp.where(_rnp.greater_equal(x, 0), _rnp.abs(x), _math.nan)
+
+
 @_op("key", "scale")
 def rayleigh(key, scale, shape=None, dtype="float32"):
-    """Rayleigh numbers with a scale: lengths of vectors of two normal numbers."""
+    """Rayleigh numbers with a scale: lengths of vectors of two normal numbers; NaN for a negative scale."""
     shape = _shape_of(shape, (scale,), "rayleigh")
     u = uniform(key, shape, dtype, float(_rnp.finfo(_float_dtype(dtype, "rayleigh")).tiny))
-    return _rnp.sqrt(-2 * _rnp.log(u)) * _cast(scale, dtype)
+    return _rnp.sqrt(-2 * _rnp.log(u)) * _not_negative(_cast(scale, dtype))
 
 
 @_op("key", "scale", "concentration")
 def weibull_min(key, scale, concentration, shape=(), dtype="float32"):
-    """Weibull numbers: scale * e^(1 / concentration) with exponential numbers e."""
+    """Weibull numbers: scale * e^(1 / concentration) with exponential numbers e; NaN for negative parameters."""
     shape = _shape_of(shape, (scale, concentration), "weibull_min")
-    return _rlx.draw("weibull", [key, _cast(scale, dtype), _cast(concentration, dtype)], shape, dtype)
+    return _rlx.draw("weibull", [key, *(_not_negative(_cast(v, dtype)) for v in (scale, concentration))], shape, dtype)
 
 
 @_op("key", "b")
 def pareto(key, b, shape=None, dtype="float32"):
-    """Pareto numbers: at least 1, and above x with probability x^-b."""
-    return _rlx.draw("pareto", [key, _cast(b, dtype)], _shape_of(shape, (b,), "pareto"), dtype)
+    """Pareto numbers: at least 1, and above x with probability x^-b; NaN for a negative b."""
+    return _rlx.draw("pareto", [key, _not_negative(_cast(b, dtype))], _shape_of(shape, (b,), "pareto"), dtype)
 
 
 @_op("key", "left", "mode", "right")
 def triangular(key, left, mode, right, shape=None, dtype="float32"):
-    """Triangular numbers between left and right, with the given mode."""
+    """Triangular numbers between left and right, with the given mode; NaN unless left <= mode <= right."""
     shape = _shape_of(shape, (left, mode, right), "triangular")
     left, mode, right = (_cast(v, dtype) for v in (left, mode, right))
     u = uniform(key, shape, dtype)
-    rising = left + _rnp.sqrt(u * (right - left) * (mode - left))
-    falling = right - _rnp.sqrt((1 - u) * (right - left) * (right - mode))
-    return _rnp.where(_rnp.less(u, (mode - left) / (right - left)), rising, falling)
+    span = right - left
+    size = _rnp.where(_rnp.greater(span, 0), span, 1)  # the products of two spans may overflow
+    share = (mode - left) / size
+    rising = left + span * _rnp.sqrt(u * share)
+    falling = right - span * _rnp.sqrt((1 - u) * ((right - mode) / size))
+    ordered = _rnp.less_equal(left, mode) & _rnp.less_equal(mode, right)
+    drawn = _rnp.clip(_rnp.where(_rnp.less(u, share), rising, falling), left, right)
+    return _rnp.where(ordered, drawn, _math.nan)
 
 
 @_op("key", "sigma")
@@ -575,7 +631,7 @@ def dirichlet(key, alpha, shape=None, dtype="float32", *, method=None):
 @_op("key", "lam")
 def poisson(key, lam, shape=None, dtype="int32", *, method=None):
     """Poisson numbers with rate lam, as integers; -1 if lam is negative, infinite or NaN. A number that the dtype does
-    not hold is its largest one.
+    not hold is its largest one. They are computed in float32: rates above 1e7 spread too far, by up to a third.
     """
     _check_method(method, "poisson")
     shape = _shape_of(shape, (lam,), "poisson")
@@ -584,8 +640,14 @@ def poisson(key, lam, shape=None, dtype="int32", *, method=None):
 
 @_op("key", "n", "p")
 def binomial(key, n, p, shape=None, dtype="float32"):
-    """Binomial numbers: successes of n trials with probability p, as floating numbers."""
-    return _drawn("binomial", "binomial", key, (n, p), shape, dtype)
+    """Binomial numbers: successes of n trials with probability p, as floating numbers; NaN where n is negative or p not
+    in [0, 1].
+    """
+    dtype = _float_dtype(dtype, "binomial")
+    if type(n) is int and n < 2**24:
+        return _drawn("binomial", "binomial", key, (n, p), shape, dtype)
+    # The differences of logarithms of factorials need the digits.
+    return _cast(_drawn("binomial", "binomial", key, (n, p), shape, "float64"), dtype)
 
 
 def multinomial(key, n, p, *, shape=None, dtype=None, unroll=1):
@@ -593,15 +655,10 @@ def multinomial(key, n, p, *, shape=None, dtype=None, unroll=1):
     numbers [.., K].
 
     shape: the shape of the result, which ends with K; by default the shape that n and the leading axes of p broadcast
-        to. The probabilities are divided by their sum. `unroll` has no effect. A NaN in known probabilities is an
-        error; in traced ones it makes the counts meaningless.
+        to. The probabilities are divided by their sum. `unroll` has no effect. Known probabilities that are negative,
+        infinite or NaN are an error; traced ones make the counts meaningless.
     """
-    if not _has_value(p):
-        import numpy
-
-        known = numpy.asarray(p)
-        if (known != known).any():
-            raise ValueError("multinomial: a probability is NaN")
+    _check_weights(p, "multinomial")
     return _multinomial(key, n, p, shape=shape, dtype=dtype)
 
 
@@ -609,7 +666,8 @@ def multinomial(key, n, p, *, shape=None, dtype=None, unroll=1):
 def _multinomial(key, n, p, *, shape=None, dtype=None):
     p = _inexact(p)
     dtype = _float_dtype(dtype or p.dtype, "multinomial")
-    n, p = _cast(n, dtype), _cast(p, dtype)
+    wide = _rlx.dtype("float64")  # counts of many trials
+    n, p = _cast(n, wide), _cast(p, wide)
     if not p.ndim:
         raise ValueError("multinomial: p needs an axis, [.., K]")
     if shape is not None and tuple(shape)[-1:] != p.shape[-1:]:
@@ -623,11 +681,11 @@ def _multinomial(key, n, p, *, shape=None, dtype=None):
 
     def outcome(left, x):
         one, own = x
-        count = binomial(own, left, one, shape, dtype)
+        count = binomial(own, left, one, shape, wide)
         return left - count, count
 
     _, counts = _scan(outcome, _rnp.broadcast_to(n, shape), (chance, split(key, p.shape[0])))
-    return _rnp.moveaxis(counts, 0, -1)
+    return _cast(_rnp.moveaxis(counts, 0, -1), dtype)
 
 
 @_op("key")
@@ -639,9 +697,12 @@ def ball(key, d, p=2, shape=(), dtype="float32"):
 
 @_op("key", "p")
 def generalized_normal(key, p, shape=(), dtype="float32"):
-    """Numbers with a density proportional to exp(-|x|^p)."""
+    """Numbers with a density proportional to exp(-|x|^p), uniform ones of an infinite p; NaN unless p is positive."""
     p, keys, shape = _cast(p, dtype), split(key), _shape_of(shape, (p,), "generalized_normal")
-    return rademacher(keys[1], shape, dtype) * _rnp.power(gamma(keys[0], 1 / p, shape, dtype), 1 / p)
+    p = _rnp.where(_rnp.greater(p, 0), p, _math.nan)
+    sizes = _rnp.power(gamma(keys[0], 1 / p, shape, dtype), 1 / p)
+    sizes = _rnp.where(_rnp.equal(p, _math.inf), uniform(keys[0], shape, dtype), sizes)
+    return rademacher(keys[1], shape, dtype) * sizes
 
 
 @_op("key", "loc", "scale")

@@ -1,5 +1,6 @@
 """Distributions of rlx.random at extreme parameters in every dtype: support and distribution function beside SciPy."""
 
+import itertools
 import math
 
 import numpy as np
@@ -267,3 +268,96 @@ def test_parameters_beyond_the_range_of_the_dtype(dtype):
     assert both.mean() == pytest.approx(0.5, abs=4e-3) and both.std() < 0.01
     ends = np.asarray(random.f(key, 1e-9, 1e-9, (2000,), "float64"))
     assert 0.4 < (ends == 0).mean() < 0.6 and np.isinf(ends[ends > 0]).all()
+
+
+PARAMETERS = [0.0, 1e-20, 1e-6, 0.3, 1.0, 2.5, 50.0, 1e4, 1e8, 1e20, INF, math.nan, -1.0, -1e-30, -INF]
+# name: draw(parameters, shape), number of parameters, whether the distribution is proper, the ends of its support.
+OUT_OF_RANGE = {
+    "gamma": (random.gamma, 1, lambda a: 0 <= a, lambda a: (0, INF)),
+    "chisquare": (random.chisquare, 1, lambda a: 0 <= a, lambda a: (0, INF)),
+    "pareto": (random.pareto, 1, lambda b: 0 <= b, lambda b: (1, INF)),
+    "rayleigh": (random.rayleigh, 1, lambda s: 0 <= s, lambda s: (0, INF)),
+    "wald": (random.wald, 1, lambda m: 0 <= m, lambda m: (0, INF)),
+    "generalized_normal": (
+        random.generalized_normal,
+        1,
+        lambda p: 0 < p,
+        lambda p: (-1, 1) if p == INF else (-INF, INF),
+    ),
+    "t": (random.t, 1, lambda df: 0 < df, lambda df: (-INF, INF)),
+    "beta": (random.beta, 2, lambda a, b: 0 <= a and 0 <= b, lambda a, b: (0, 1)),
+    "weibull_min": (
+        random.weibull_min,
+        2,
+        lambda s, c: 0 <= s and 0 <= c,
+        lambda s, c: (0, INF),
+    ),
+    "triangular": (random.triangular, 3, lambda a, c, b: -INF < a <= c <= b < INF, lambda a, c, b: (a, b)),
+    "binomial": (random.binomial, 2, lambda n, p: 0 <= n < INF and 0 <= p <= 1, lambda n, p: (0, n)),
+}
+
+
+@pytest.mark.parametrize("name", OUT_OF_RANGE)
+def test_parameters_out_of_range(name):
+    """NaN unless the distribution is proper (or a limit of such), numbers of its support if it is."""
+    draw, count, proper, support = OUT_OF_RANGE[name]
+    for p in itertools.product(PARAMETERS[:: 2 if count == 3 else 1], repeat=count):
+        for dtype in WIDE:
+            at = tuple(float(np.array(v).astype(dtype)) for v in p)
+            x = np.asarray(draw(random.key(1), *p, shape=(200,), dtype=dtype)).astype(float)
+            if not proper(*at):
+                assert np.isnan(x).all(), (at, dtype, x[:3])
+                continue
+            limit = 0 in at[:2] or INF in at  # products of 0 and infinity
+            assert limit or not np.isnan(x).any(), (at, dtype)
+            low, high = support(*at)
+            x = x[~np.isnan(x)]
+            assert (x >= low).all() and (x <= high).all(), (at, dtype, x.min(), x.max())
+
+
+def test_triangular_numbers_of_any_size():
+    for left, mode, right in (
+        (0, 0.3, 1e38),
+        (-1e30, 1e30, 1e30),
+        (1e-30, 2e-30, 5e-30),
+        (-1.0, -1.0, 1e20),
+        (2, 2, 2),
+    ):
+        x = np.asarray(random.triangular(random.key(4), left, mode, right, (COUNT,))).astype(float)
+        mean, spread = (left + mode + right) / 3, right - left
+        assert abs(x.mean() - mean) <= 6 * spread / math.sqrt(18 * COUNT) + 1e-6 * abs(mean)
+
+
+def test_binomial_numbers_of_many_trials():
+    """Their mean and spread, in float32 too, where whole numbers are not exact."""
+    for dtype in WIDE:
+        for n in (1e7, 1e9, 1e12):
+            for mean in (100.0, 1e5, n / 4):
+                x = np.asarray(random.binomial(random.key(5), n, mean / n, (COUNT,), dtype)).astype(float)
+                sd = math.sqrt(mean * (1 - mean / n))
+                assert abs(x.mean() - mean) < 6 * sd / math.sqrt(COUNT) + 1e-7 * mean, (dtype, n, mean)
+                assert abs(x.std() / sd - 1) < 6 / math.sqrt(2 * COUNT), (dtype, n, mean, x.std() / sd)
+    x = np.asarray(random.multinomial(random.key(5), 1e9, np.array([0.25, 0.75], "float32"), shape=(2000, 2)))
+    assert abs(x[:, 0].astype(float).std() / math.sqrt(1e9 * 3 / 16) - 1) < 0.1
+
+
+def test_probabilities_out_of_range():
+    """What is known is an error that names the number; what is traced has the documented result."""
+    key = random.key(0)
+    for bad in (-1.0, math.nan, INF):
+        p = [1.0, bad, 1.0]
+        for given in (p, np.array(p), rlx.array(p)):
+            with pytest.raises(ValueError, match=f"choice: the probability {bad}; none may be negative"):
+                random.choice(key, 3, (5,), p=given)
+            with pytest.raises(ValueError, match=f"multinomial: the probability {bad}; none may be negative"):
+                random.multinomial(key, 5, given)
+    for bad in (-1e-3, 1.5, math.nan, INF):
+        with pytest.raises(ValueError, match=f"geometric: the probability {bad}; it must be in"):
+            random.geometric(key, bad)
+    with pytest.raises(ValueError, match="bernoulli: the probability is NaN"):
+        random.bernoulli(key, np.array([0.5, math.nan]))
+    at = np.array([-1.0, 0.0, 1.0, 2.0])
+    assert np.asarray(random.bernoulli(key, at)).tolist() == [False, False, True, True]
+    assert np.asarray(rlx.jit(lambda p: random.bernoulli(key, p))(np.array([math.nan]))).tolist() == [False]
+    top = 2**31 - 1
+    assert np.asarray(rlx.jit(lambda p: random.geometric(key, p))(at)).tolist() == [top, top, 1, 1]
