@@ -111,11 +111,12 @@ inline Expr d_logaddexp(Graph& g, Expr a, Expr b, Expr ct) {
   const Expr same = g.bit_and(g.eq(a, b), g.eq(g.abs(a), HUGE_VAL));
   return ct * g.sigmoid(g.where(same, 0.0, a) - g.where(same, 0.0, b));
 }
-// dP(a, x) / dx = x^(a - 1) e^-x / Gamma(a).
+// dP(a, x) / dx = x^(a - 1) e^-x / Gamma(a). Below 1 it is made of a power, whose own slopes are right at 0 and where
+// the product is too small for a number; above, powers of large a would be infinite.
 inline Expr d_igamma_x(Graph& g, Expr a, Expr x, Expr ct) {
-  const Expr flat = g.bit_and(g.eq(a, 1.0), g.eq(x, 0.0));  // 0 log 0
-  const Expr power = g.where(flat, 0.0, (a - 1.0) * g.log(g.where(flat, 1.0, x)));
-  return ct * g.exp(power - x - g.lgamma(a));
+  const Expr low = g.lt(x, 1.0), small = g.where(low, x, 0.5), large = g.where(low, 1.0, x), rest = -x - g.lgamma(a);
+  const Expr by_power = g.pow(small, a - 1.0) * g.exp(rest), by_log = g.exp((a - 1.0) * g.log(large) + rest);
+  return ct * g.where(low, by_power, by_log);
 }
 inline Expr d_grad_a_by_a(Graph&, Expr, Expr, Expr, Expr) {
   throw Error(ErrorCode::Unsupported,
