@@ -448,11 +448,11 @@ def _truncated(x, y):
 
 
 _PARTS = dict(arity=2, only=lambda x, y: y != 0 and abs(x) < abs(y) * mpf(10) ** 15 and abs(y) < mp.inf)
-unary("np.mod np.remainder", _floor_mod, highest=0, **_PARTS)
+unary("np.mod np.remainder", _floor_mod, **_PARTS)
 unary("np.fmod lax.rem", _truncated, **_PARTS)
 unary("np.floor_divide", lambda x, y: mp.floor(x / y), **_PARTS)
 add("np.divmod(x, y)[0]", lambda x, y: rnp.divmod(x, y)[0], lambda x, y: mp.floor(x / y), **_PARTS)
-add("np.divmod(x, y)[1]", lambda x, y: rnp.divmod(x, y)[1], _floor_mod, highest=0, **_PARTS)
+add("np.divmod(x, y)[1]", lambda x, y: rnp.divmod(x, y)[1], _floor_mod, **_PARTS)
 
 
 def _whole(x):

@@ -65,12 +65,9 @@ inline Expr d_pow_base(Graph& g, Expr a, Expr b, Expr y, Expr ct) {
   const Expr flat = g.bit_and(g.eq(b, 0.0), g.bit_or(endless, g.ne(a, a)));
   return ct * g.where(flat, 0.0, b * g.pow(a, g.where(flat, 1.0, b - 1.0)));
 }
-// The quotient that a mod b subtracts: floor(a / b), and -1 where a / b vanishes and the result is a + b instead of a.
-inline Expr d_mod_divisor(Graph& g, Expr a, Expr b, Expr rest, Expr ct) {
-  const Expr quotient = g.floor(a / b), negated = -quotient;
-  const Expr one = g.where(g.ne(rest, a), g.scalar(1.0, negated.dtype()), negated);
-  return ct * g.where(g.eq(quotient, 0.0), one, negated);
-}
+// The quotient that a mod b subtracts is floor(a / b). It is found from the result: the rounded a / b may be a whole
+// number where the quotient is below it, and vanish where the quotient is -1.
+inline Expr d_mod_divisor(Graph& g, Expr a, Expr b, Expr rest, Expr ct) { return ct * g.round((rest - a) / b); }
 
 inline Expr d_pow_exponent(Graph& g, Expr a, Expr b, Expr y, Expr ct) {
   if (a.dtype() == DType::F16) {
