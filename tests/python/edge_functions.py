@@ -464,9 +464,10 @@ add("lax.clamp(-1, x, 2)", lambda x: lax.clamp(-1.0, x, 2.0), lambda x: clip(x, 
 add("np.clip(x, -1, 2)", lambda x: rnp.clip(x, -1.0, 2.0), lambda x: clip(x, -1, 2))
 unary("np.heaviside", lambda x, y: mpf(0) if x < 0 else mpf(1) if x > 0 else y, arity=2)
 unary("np.copysign", lambda x, y: abs(x) if y > 0 else -abs(x), arity=2, only=lambda x, y: y != 0)
+FLAT = (lambda x: mpf(0), lambda x: mpf(0))  # the derivatives of steps, at the steps too
 for name in ("floor", "ceil"):
-    unary(f"np.{name} lax.{name}", getattr(mp, name))
-unary("np.trunc np.fix", lambda x: mp.floor(x) if x >= 0 else mp.ceil(x))
-unary("np.rint", mp.nint)
-unary("np.sign lax.sign", mp.sign)
+    unary(f"np.{name} lax.{name}", getattr(mp, name), slopes=FLAT)
+unary("np.trunc np.fix", lambda x: mp.floor(x) if x >= 0 else mp.ceil(x), slopes=FLAT)
+unary("np.rint", mp.nint, slopes=FLAT)
+unary("np.sign lax.sign", mp.sign, slopes=FLAT)
 unary("np.nan_to_num", lambda x: x, only=lambda x: abs(x) < mp.inf)

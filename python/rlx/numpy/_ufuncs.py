@@ -600,8 +600,12 @@ def modf(x):
     """(fractional part, integral part), both with the sign of x."""
     x = inexact(x)
     whole = node("trunc", x)
-    rest = node("where", node("eq", abs(x), inf), 0, node("sub", x, whole))
-    return copysign(rest, x), whole
+    endless = node("eq", abs(x), inf)
+    rest = node("where", endless, copysign(0, x), node("sub", x, whole))
+    # -0 for a whole negative x, whose derivative is 1 as elsewhere.
+    minus = node("bit_and", node("eq", rest, 0), signbit(x))
+    turned = node("neg", node("where", endless, 0, node("sub", whole, x)))
+    return node("where", minus, turned, rest), whole
 
 
 @op("x", "y")

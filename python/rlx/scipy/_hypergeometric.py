@@ -136,9 +136,11 @@ def _series_2f1(a, b, c, x):
         y, slope, term = state
         below = node("mul", node("add", c, k), node("add", k, 1))
         ratio = node("div", node("mul", node("add", a, k), node("add", b, k)), _where(node("eq", below, 0), 1, below))
+        # Behind the end of a finite sum; powers of a large x are infinite there.
+        over = _both(_pole(a), node("ge", node("add", a, k), 0))
         # The term of the slope is (k + 1) t_k x^k, where t_k x^(k+1) is the next term.
-        lifted = node("mul", term, ratio)
-        term = node("mul", lifted, x)
+        lifted = _where(over, 0, node("mul", _where(over, 0, term), ratio))
+        term = node("mul", lifted, _where(over, 0, x))
         return (node("add", y, term), node("add", slope, node("mul", lifted, node("add", k, 1))), term), None
 
     one = _one_like(x)

@@ -513,9 +513,17 @@ def bernoulli(n):
 
 
 def _box_cox(log, lmbda):
+    """log * (exp(z) - 1) / z of z = lmbda * log; near 0 by its power series, whose derivatives do not cancel."""
+    z = node("mul", log, lmbda)
     zero = node("eq", lmbda, 0)
-    safe = _where(zero, 1, lmbda)
-    return _where(zero, log, node("div", node("expm1", node("mul", log, safe)), safe))
+    near = node("bit_or", zero, node("lt", node("abs", z), 1))
+    endless = node("eq", node("abs", log), _math.inf)
+    small = _where(node("bit_and", near, node("eq", endless, False)), z, 0)
+    total = node("mul", small, 0)
+    for k in range(20, -1, -1):
+        total = node("add", node("mul", total, small), 1 / _math.factorial(k + 1))
+    far = node("div", node("expm1", _where(near, 1, z)), _where(near, 1, lmbda))
+    return _where(near, node("mul", log, total), far)
 
 
 @op("x", "lmbda")
