@@ -57,8 +57,8 @@ def _check_weights(p, what):
 
 
 def _op(*arrays, check_p=None):
-    """The decorator `op`; an error of a call whose key is none says how to make one. check_p: check_p(p, name) raises an
-    error for parameters p that are known and wrong.
+    """The decorator `op`; an error of a call whose key is none says how to make one. check_p: check_p(p, name) raises
+    an error for parameters p that are known and wrong.
     """
 
     def decorate(fun):

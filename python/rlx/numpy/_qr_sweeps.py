@@ -48,8 +48,8 @@ def _with_window(x, part, at):
 
 
 def turned(t, zt, g, k, clear=None):
-    """(g t g^H, the transpose of z g^H) for a unitary g of the rows from k on. clear: elements of the rows that the turn
-    makes 0.
+    """(g t g^H, the transpose of z g^H) for a unitary g of the rows from k on. clear: elements of the rows that the
+    turn makes 0.
     """
     width, n = g.shape[0], t.shape[0]
     above = matmul(g, _window(t, (k, 0), (width, n)))
@@ -59,8 +59,8 @@ def turned(t, zt, g, k, clear=None):
 
 
 def _reflection(x, first):
-    """(v, s): the reflection 1 - s v v^H of a vector to a multiple of the unit vector of the mask `first`; s is 0 for the
-    vector 0.
+    """(v, s): the reflection 1 - s v v^H of a vector to a multiple of the unit vector of the mask `first`; s is 0 for
+    the vector 0.
     """
     size = max(magnitude(x))
     idle = node("eq", size, 0)
@@ -108,8 +108,8 @@ def _hessenberg(a):
 
 
 def deflated(a, width, start):
-    """(t, z, scale, finite) with a = scale z t z^H of one matrix: z is unitary and t upper triangular but for blocks of up
-    to width - 1 rows on its diagonal. Where a is not finite t is 0.
+    """(t, z, scale, finite) with a = scale z t z^H of one matrix: z is unitary and t upper triangular but for blocks of
+    up to width - 1 rows on its diagonal. Where a is not finite t is 0.
 
     A sweep moves a bulge of `width` rows down the diagonal; start(t, low, last, odd) is the first column, `width`
     numbers, of the shifted rows low to last. odd: shifts that are not eigenvalues, which break cycles.

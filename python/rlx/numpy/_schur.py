@@ -24,8 +24,8 @@ def _grid(n):
 
 
 def _turned_by(t, m):
-    """The strictly lower x for which x t - t x and m agree below the diagonal, of an upper triangular t. Infinite or NaN
-    where eigenvalues are equal up to rounding.
+    """The strictly lower x for which x t - t x and m agree below the diagonal, of an upper triangular t. Infinite or
+    NaN where eigenvalues are equal up to rounding.
     """
     n = t.shape[0]
     index, rows, columns = _grid(n)
