@@ -383,9 +383,24 @@ def _beta_sf(y, a, b):
     return _where(low, 1 - below, _s.betainc(b, a, 1 - _where(low, 0.5, y)))
 
 
+def _quotients(terms, u, over, under):
+    """1 + r0 (1 + r1 (1 + ...)) of `terms` quotients r[k] = u (over + k) / (under + k); over None: u / (under + k)."""
+    total = _rnp.ones_like(u)
+    for k in range(terms - 1, -1, -1):
+        total = 1 + (u if over is None else u * (over + k)) / (under + k) * total
+    return total
+
+
 def _t_cdf(y, df):
-    tail = 0.5 * _s.betainc(df / 2, 0.5, df / (df + y * y))
-    return _where(y < 0, tail, 1 - tail)
+    # Near 0 the tail has no digits of the difference to 1/2, which is y times a power series of y^2 / (df + y^2).
+    near = y * y < 0.25 * _rnp.minimum(df, 1)
+    small, far, half = _where(near, y, 0), _where(near, 1, y), df / 2
+    square, size = small * small, df + small * small
+    series = _quotients(24, square / size, half + 0.5, 1.5)
+    share = _exp(-half * _log1p(square / df) - _s.betaln(half, _rnp.full_like(half, 0.5)))
+    middle = 0.5 + small / _rnp.sqrt(size) * share * series
+    tail = 0.5 * _s.betainc(half, 0.5, df / (df + far * far))
+    return _where(near, middle, _where(y < 0, tail, 1 - tail))
 
 
 t = _continuous(
@@ -418,8 +433,14 @@ gennorm = _continuous(
 
 
 def _gennorm_cdf(y, beta):
-    tail = 0.5 * _s.gammaincc(1 / beta, _rnp.abs(y) ** beta)
-    return _where(y < 0, tail, 1 - tail)
+    # Near 0 the tail has no digits of the difference to 1/2, which is y times a power series of |y|^beta.
+    size = _rnp.abs(y)
+    near = size**beta < 0.5
+    small, a = _where(near, y, 0), 1 / beta
+    power = _rnp.abs(small) ** beta
+    middle = 0.5 + 0.5 * small * _exp(-power - _s.gammaln(1 + a)) * _quotients(20, power, None, 1 + a)
+    tail = 0.5 * _s.gammaincc(a, _where(near, 1, size) ** beta)
+    return _where(near, middle, _where(y < 0, tail, 1 - tail))
 
 
 def _log_between(a, b):
