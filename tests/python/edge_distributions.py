@@ -131,8 +131,8 @@ def _gamma(a, scale=1):
 
 
 for a in (0.3, 2.5):
-    least = 1e-20 if a > 1 else 0  # its slope is a number where the density is too small for one
-    continuous("gamma", (a,), *_gamma(mpf(a)), low=0, reach=80, ulps=(800, 800, 8000), logs=False, least=least)
+    low = 1e-20 if a > 1 else 0  # its slope is a number where the density is too small for one
+    continuous("gamma", (a,), *_gamma(mpf(a)), low=low, reach=80, ulps=(800, 800, 8000), logs=False)
 continuous("chi2", (3.0,), *_gamma(mpf(1.5), 2), low=0, reach=80, ulps=(800, 800, 8000), logs=False)
 
 
