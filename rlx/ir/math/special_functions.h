@@ -119,7 +119,8 @@ RLX_SPECIAL(log1p_rest, (double x), {
   return 2 * t * v * p - x * t;
 })
 
-// x^a e^-x / Gamma(a + 1), for large a by Stirling's series around x = a.
+// x^a e^-x / Gamma(a + 1), for large a by Stirling's series around x = a. Far below a the difference x - a has lost the
+// digits of x.
 RLX_SPECIAL(gamma_front, (double a, double x), {
   if (a < 10) return pow(x, a) * exp(-x) / tgamma(a + 1);
   const double v = 1 / (a * a);
@@ -130,7 +131,9 @@ RLX_SPECIAL(gamma_front, (double a, double x), {
   t = 0.00079365079365079365 - t * v;
   t = 0.0027777777777777778 - t * v;
   t = 0.083333333333333333 - t * v;
-  return exp(a * log1p_rest((x - a) / a) - t / a) / sqrt(6.28318530717958648 * a);
+  const double m = (x - a) / a;
+  const double rest = m < -0.5 ? log(x / a) - m : log1p_rest(m);
+  return exp(a * rest - t / a) / sqrt(6.28318530717958648 * a);
 })
 
 // The regularised incomplete gamma functions of a > 0 and 0 < x < infinity: P (which = 0), Q (1), dP/da (2). For x
