@@ -185,8 +185,15 @@ bool is_static_node(const Node& n) {
 
 NodeId Graph::add_node(Node node) {
   NodeId id{static_cast<std::uint32_t>(nodes_.size())};
+  if (node.op.data() == nullptr)
+    throw Error(ErrorCode::InvalidArgument, "Graph::add_node: the op was moved from", "create a new op for each call");
   for (Value v : node.inputs)
-    check(v.node < id && v.result < nodes_[v.node.index].num_results(), "a node may only use results of earlier nodes");
+    if (!has(v))
+      throw Error(
+          ErrorCode::InvalidArgument,
+          concat_text("Graph::add_node: operand ", v, " of ", op_text_name(node.op),
+                      " is no result of an earlier node of graph '", name_, "', which has ", nodes_.size(), " nodes"),
+          "add nodes after their operands");
   const bool ordered = is_ordered(node.op), fixed = is_static_node(node);
   if (ordered && ordered_.size() == ordered_.capacity()) ordered_.reserve(2 * ordered_.size() + 4);
   nodes_.push_back(std::move(node));

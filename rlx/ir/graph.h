@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "rlx/ir/attr.h"
@@ -39,6 +40,29 @@ struct SymbolInfo {
 };
 
 class GraphModule;
+
+namespace detail {
+/// A bool that is false again once its object was moved from, as the containers beside it are empty then.
+class MovableFlag {
+ public:
+  MovableFlag() = default;
+  MovableFlag(const MovableFlag&) = default;
+  MovableFlag& operator=(const MovableFlag&) = default;
+  MovableFlag(MovableFlag&& other) noexcept : set_(std::exchange(other.set_, false)) {}
+  MovableFlag& operator=(MovableFlag&& other) noexcept {
+    set_ = std::exchange(other.set_, false);
+    return *this;
+  }
+  MovableFlag& operator=(bool set) {
+    set_ = set;
+    return *this;
+  }
+  operator bool() const { return set_; }  // NOLINT(implicit)
+
+ private:
+  bool set_ = false;
+};
+}  // namespace detail
 
 /// An index of the Inputs, Params and States of a list of nodes, by kind and by name.
 class LeafIndex {
@@ -206,10 +230,10 @@ class Graph : public Builder {
   [[noreturn]] void throw_no_value(Value v) const;
   std::string name_;
   std::vector<Node> nodes_;
-  bool any_dynamic_ = false;
+  detail::MovableFlag any_dynamic_;
   LeafIndex leaves_;
   std::vector<Value> outputs_;
-  bool has_set_outputs_ = false;
+  detail::MovableFlag has_set_outputs_;
   std::vector<StateUpdate> state_updates_;
   std::vector<std::uint32_t> update_of_state_;  // by position among the states: 1 + position in state_updates_, or 0
   LazyField<std::map<std::string, SymbolInfo>> symbols_;  // bodies are many and have none

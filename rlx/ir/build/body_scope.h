@@ -1,6 +1,8 @@
 // Bodies under construction: values of the enclosing graphs become inputs of the body.
 #pragma once
 
+#include <memory>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -13,7 +15,9 @@ namespace rlx {
 /// enclosing graphs; an Input of the body represents each of them.
 class BodyScope {
  public:
-  BodyScope(Graph& body, Graph& parent);
+  /// InvalidArgument for a body in more bodies than a program may have, naming it: a body function that calls itself
+  /// must end.
+  BodyScope(Graph& body, Graph& parent, SourceLoc loc);
   ~BodyScope();
   BodyScope(const BodyScope&) = delete;
   BodyScope& operator=(const BodyScope&) = delete;
@@ -21,6 +25,9 @@ class BodyScope {
   /// The values of the parent that the body uses, in the order of their first use; the body has an Input for each.
   const std::vector<Expr>& captured() const { return captured_; }
   const std::vector<NodeId>& inputs() const { return inputs_; }
+
+  /// Throws InvalidArgument when the body or the graph that it is built in was moved, assigned to or destroyed.
+  void require_alive(SourceLoc loc) const;
 
   /// The values that the body `g`, which is under construction, has captured so far.
   static const std::vector<Expr>& captured_by(Graph& g) { return of(g)->captured_; }
@@ -35,8 +42,9 @@ class BodyScope {
  private:
   static BodyScope* of(Graph& g) { return g.life_.of(g)->scope; }
 
-  std::shared_ptr<GraphLife::Block> life_;
-  Graph& parent_;
+  std::shared_ptr<GraphLife::Block> life_, parent_;
+  std::string name_;  // of the body
+  int depth_ = 1;     // bodies that it is in, itself included
   std::vector<Expr> captured_;
   std::vector<NodeId> inputs_;
   std::unordered_map<std::uint64_t, std::size_t> known_;  // value of the parent -> its index in captured_

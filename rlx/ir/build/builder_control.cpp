@@ -20,10 +20,10 @@ struct Draft {
   ExprList outputs{};
 };
 
-std::unique_ptr<Draft> start(Graph& parent, const std::string& name) {
+std::unique_ptr<Draft> start(Graph& parent, const std::string& name, SourceLoc loc) {
   auto d = std::make_unique<Draft>(Draft{Graph(name), nullptr, {}});
   d->graph.set_symbols(parent.symbols());
-  d->scope = std::make_unique<BodyScope>(d->graph, parent);
+  d->scope = std::make_unique<BodyScope>(d->graph, parent, loc);
   return d;
 }
 
@@ -35,6 +35,7 @@ ExprList declare(Draft& d, const std::vector<Shape>& shapes, std::string_view pr
 }
 
 void end(Draft& d, const ExprList& outputs, SourceLoc loc) {
+  d.scope->require_alive(loc);
   for (const Expr& e : outputs) d.outputs.push_back(value_in(d.graph, e, d.graph.name(), loc));
 }
 
@@ -125,7 +126,7 @@ Expr add_op(Graph& g, OpBox op, std::initializer_list<const ExprList*> parts, So
 
 std::unique_ptr<Draft> drawn(Graph& parent, const std::string& name, const std::vector<Shape>& shapes, const BodyFn& fn,
                              SourceLoc loc) {
-  auto d = start(parent, name);
+  auto d = start(parent, name, loc);
   const ExprList operands = declare(*d, shapes, "x", loc);
   end(*d, fn(d->graph, operands), loc);
   return d;
@@ -267,7 +268,7 @@ LoopResult Builder::scan(const ExprList& init, const ExprList& xs, const ScanFn&
   }
   if (length.empty())
     fail_at(loc, concat_text(options.name, ": the length is not known: there are no xs"), "set ScanOptions::length");
-  const auto draft = start(g, options.name);
+  const auto draft = start(g, options.name, loc);
   const ExprList carries = declare(*draft, shapes_of(start_values), "carry", loc),
                  row = declare(*draft, rows, "x", loc);
   const LoopStep step = body(draft->graph, carries, row);
@@ -296,7 +297,7 @@ LoopResult Builder::while_loop(const ExprList& init, const ConditionFn& conditio
   Graph& g = graph();
   require_fn(condition && body, "while_loop", loc);
   const ExprList start_values = own_all(g, init, options.name, loc);
-  const auto test = start(g, options.name + "_cond"), draft = start(g, options.name);
+  const auto test = start(g, options.name + "_cond", loc), draft = start(g, options.name, loc);
   end(*test, condition(test->graph, declare(*test, shapes_of(start_values), "carry", loc)), loc);
   const LoopStep step = body(draft->graph, declare(*draft, shapes_of(start_values), "carry", loc));
   if (step.carries.size() != init.size())

@@ -24,6 +24,7 @@
 #include "rlx/ir/serial/serialize.h"
 #include "rlx/ir/text.h"
 #include "rlx/ir/verify.h"
+#include "rlx/runtime/session.h"
 #include "tests/unit/api/misuse.h"
 
 using namespace rlx;
@@ -197,7 +198,7 @@ TEST_CASE("misuse: graphs") {
   CHECK(test::contains(test::error_text([&] {
                          g.add_node(Node{ops::Activation{}, {Value(kFarNode)}, {kPair}, {}});
                        }),
-                       "a node may only use results of earlier nodes"));
+                       "is no result of an earlier node"));
   REFUSED("no result 3", g.node(NodeId{0}).shape(3));
   CHECK(g.node(NodeId{0}).num_results() == 1);
   CHECK(g.node(NodeId{0}).kind() == OpKind::Input);
@@ -244,6 +245,13 @@ TEST_CASE("misuse: graphs") {
   CHECK(source.state_updates().empty());
   CHECK(source.is_static());
   CHECK(source.name().empty());
+  CHECK_FALSE(source.has_set_outputs());  // so that it is not compiled a second time, as a program of nothing
+  REFUSED("has no outputs", Session().compile(std::move(source)));
+  Graph extents("extents"), of_extents;
+  extents.input("x", Shape({extents.symbol("n")}, DType::F32));
+  of_extents = std::move(extents);
+  extents.input("x", kPair);  // NOLINT(bugprone-use-after-move)
+  CHECK(extents.is_static());
   source.set_name("again");
   source.set_outputs({source.exp(source.input("x", kPair))});
   CHECK(print_text(source) != print_text(taken));
