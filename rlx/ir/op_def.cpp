@@ -107,11 +107,15 @@ Expr BuildContext::own(const Expr& e) const {
 Expr BuildContext::zeros(const Shape& shape) const { return full(shape, 0); }
 
 namespace {
-// g summed over the axes that broadcasting from `to` added or stretched.
-Expr sum_to_shape(Graph& graph, Expr g, const Shape& to) {
+// g summed over the axes that broadcasting from `to` added or stretched. None for a g that no broadcast gives.
+std::optional<Expr> sum_to_shape(Graph& graph, Expr g, const Shape& to) {
   if (g.shape().dims() == to.dims()) return g;
   int extra = g.rank() - to.rank();
-  check(extra >= 0, "gradient of lower rank than its operand");
+  if (extra < 0) return std::nullopt;
+  for (int i = 0; i < to.rank(); ++i) {
+    const Dim &from = g.dim(i + extra), &kept = to.dim(i);
+    if (from.is_static() && kept.is_static() && from != kept && !kept.is_static(1)) return std::nullopt;
+  }
   std::vector<std::int64_t> axes;
   for (int i = 0; i < g.rank(); ++i)
     if (i < extra || (to.dim(i - extra).is_static(1) && !g.dim(i).is_static(1))) axes.push_back(i);
@@ -131,7 +135,11 @@ void VjpContext::accumulate(int i, Expr g) {
   if (!wants(i)) return;
   const Shape& to = input(i).shape();
   if (g.dtype() != to.dtype()) g = graph().cast(g, to.dtype());
-  g = sum_to_shape(graph(), g, to);
+  const std::optional<Expr> summed = sum_to_shape(graph(), g, to);
+  if (!summed)
+    detail::broken_rule(box(), concat_text("the vjp rule of ", op_text_name(box()), " gives ", g.shape(),
+                                           " as the gradient of operand ", i, ", which is ", to));
+  g = *summed;
   Expr& slot = gradients_[detail::checked_index("operand", i, gradients_.size())];
   slot = slot.valid() ? graph().add(slot, g) : g;
 }
