@@ -59,6 +59,11 @@ class CallGate {
   /// For the destructor: waits until nobody is inside. Returns false in the child of a fork when a thread of the parent
   /// was inside: the memory that it used must be left alone.
   bool close() noexcept;
+  /// Whether nobody is inside. False in the child of a fork for an object of the parent.
+  bool empty() const noexcept {
+    return !forked() && !own_lost_.load(std::memory_order_relaxed) && !broken_.load(std::memory_order_relaxed) &&
+           (word_.load(std::memory_order_acquire) & ~kWaiters) == 0;
+  }
 
  private:
   static constexpr std::uint32_t kOwn = 1, kChange = 2, kWaiters = 4, kOther = 8;  // kOther: calls at other places

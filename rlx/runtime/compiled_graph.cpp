@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "rlx/device/registry.h"
 #include "rlx/ir/op_def.h"
@@ -28,14 +29,10 @@ CompiledGraph::CompiledGraph(std::unique_ptr<Impl> impl) : impl_(std::move(impl)
 CompiledGraph::CompiledGraph(CompiledGraph&&) noexcept = default;
 CompiledGraph& CompiledGraph::operator=(CompiledGraph&& other) noexcept {
   if (this == &other) return *this;
-  if (impl_ && !impl_->gate.close()) (void)impl_.release();
-  impl_ = std::move(other.impl_);
+  Impl::retire(std::exchange(impl_, std::move(other.impl_)));
   return *this;
 }
-// Waits for the calls of other threads. What a thread of the parent process was using is leaked in the child.
-CompiledGraph::~CompiledGraph() {
-  if (impl_ && !impl_->gate.close()) (void)impl_.release();
-}
+CompiledGraph::~CompiledGraph() { Impl::retire(std::move(impl_)); }
 
 CompiledGraph::Impl& CompiledGraph::impl() const {
   if (!impl_)

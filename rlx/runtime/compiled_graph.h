@@ -76,7 +76,8 @@ struct NodeTime {
 /// set weights, sticky inputs or the active extent wait for the runs that have begun, and later runs wait for them. A
 /// callback or custom kernel may call the program that runs it, unless the call would have to wait for that run: then
 /// it is an error. No call may begin while the object is moved, assigned to or destroyed. Calls that have begun go on
-/// after a move; assigning and destroying wait for them.
+/// after a move; assigning and destroying wait for them. A callback may assign to or destroy the program that runs it:
+/// its run goes on, and its memory is freed with a later program.
 ///
 /// Symbolic dimensions take their values from the inputs of each run, by the mode of each symbol
 /// (CompileOptions::symbol_modes). *specialise*, the default: every set of values is compiled, which takes

@@ -1,5 +1,7 @@
 // Calls of a CompiledGraph from any threads: which instance serves a run, and what a change has to wait for.
 #include <algorithm>
+#include <atomic>
+#include <mutex>
 #include <utility>
 
 #include "rlx/runtime/compiled_graph_impl.h"
@@ -48,6 +50,50 @@ CompiledGraph::Impl::Call::~Call() {
   }
   if (at_ != &object_) object_.give_back(at_);
   object_.gate.leave(entry_);
+}
+
+bool CompiledGraph::Impl::Call::is_inside(const Impl& object) {
+  for (const auto* c = static_cast<const Call*>(thread_purpose()); c; c = static_cast<const Call*>(c->outer_))
+    if (&c->object_ == &object) return true;
+  return false;
+}
+
+// Waits for the calls of other threads. What a thread of the parent process was using is leaked in the child. A
+// callback that destroys or replaces the program that runs it would wait for itself: that program goes to a list, and
+// is destroyed with a later one when its run has ended.
+void CompiledGraph::Impl::retire(std::unique_ptr<Impl> impl) noexcept {
+  static auto& mutex = *new ProcessMutex;
+  static auto& retired = *new std::unique_ptr<Impl>;
+  static std::atomic<bool> any{false};
+  if (!impl && !any.load(std::memory_order_relaxed)) return;
+  std::unique_ptr<Impl> ended;  // destroyed without the lock: weights and callbacks are foreign code
+  const auto push = [](std::unique_ptr<Impl>& list, std::unique_ptr<Impl> item) {
+    item->next_retired = std::exchange(list, nullptr);
+    list = std::move(item);
+  };
+  if (impl && Call::is_inside(*impl)) {
+    const std::lock_guard lock(mutex);
+    push(retired, std::move(impl));
+    any.store(true, std::memory_order_relaxed);
+    return;
+  }
+  if (impl && !impl->gate.close()) (void)impl.release();
+  if (!any.load(std::memory_order_relaxed)) return;
+  {
+    const std::lock_guard lock(mutex);
+    std::unique_ptr<Impl> list = std::move(retired);
+    while (list) {
+      std::unique_ptr<Impl> item = std::move(list);
+      list = std::move(item->next_retired);
+      const bool has_ended = item->gate.empty();
+      push(has_ended ? ended : retired, std::move(item));
+    }
+    any.store(retired != nullptr, std::memory_order_relaxed);
+  }
+  while (ended) {
+    const std::unique_ptr<Impl> item = std::move(ended);
+    ended = std::move(item->next_retired);
+  }
 }
 
 CallGate::Inside CompiledGraph::Impl::Call::where() const {

@@ -151,6 +151,9 @@ auto make_room(const std::string& graph, const std::string& what, std::size_t by
 struct CompiledGraph::Impl {
   class Call;
   using Use = CallGate::Use;
+  /// Destroys `impl` (or nothing) once nobody is inside of it, as far as this thread can wait for that.
+  static void retire(std::unique_ptr<Impl> impl) noexcept;
+  std::unique_ptr<Impl> next_retired;  // in the list of `retire`
   /// Idle instances for runs that find the memory of the object in use. Only `gate`, `idle`, `changes` and `results_of`
   /// of the object itself are used, not those of a spare instance.
   CallGate gate;
@@ -331,6 +334,8 @@ class CompiledGraph::Impl::Call {
   Call& operator=(const Call&) = delete;
   Impl& operator*() const { return *at_; }
   Impl* operator->() const { return at_; }
+  /// Whether this thread, or the thread whose run it works for, is inside of a call of `object`.
+  static bool is_inside(const Impl& object);
 
  private:
   CallGate::Inside where() const;
