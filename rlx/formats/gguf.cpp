@@ -197,18 +197,29 @@ void GgufFile::finish() {
   }
 }
 
+// The names lie in the mapped files too.
+void GgufFile::check_header() const {
+  if (!any_damaged_mapping()) return;
+  for (const Part& p : parts_)
+    if (!p.bytes.empty()) GuardedReads::check(p.bytes.data());
+}
+
 std::vector<std::string> GgufFile::names() const try {
+  const GuardedReads reads;
   std::vector<std::string> out;
   out.reserve(tensors_.size());
   for (const GgufTensor& t : tensors_) out.emplace_back(t.name);
+  check_header();
   return out;
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("GgufFile::names");
 }
 
 const GgufTensor* GgufFile::find_tensor(std::string_view name) const {
+  const GuardedReads reads;
   const auto i = find_by_name(
       by_name_, [&](std::uint32_t t) { return tensors_[t].name; }, name);
+  check_header();
   return i ? &tensors_[*i] : nullptr;
 }
 
@@ -253,10 +264,10 @@ Tensor GgufFile::tensor(const std::shared_ptr<const GgufFile>& file, std::string
 }
 
 Tensor GgufFile::decoded(std::string_view name) const try {
+  const GuardedReads reads;
   const GgufTensor& t = at(name);
   Tensor out = Tensor::zeros(Shape(Dims(t.dims.begin(), t.dims.end()), DType::F32));
   if (out.num_elements() == 0) return out;
-  const GuardedReads reads;
   decode_gguf(t.type, t.bytes,
               {reinterpret_cast<float*>(out.mutable_data()), static_cast<std::size_t>(out.num_elements())});
   reads.check(t.bytes.data());
@@ -272,8 +283,10 @@ std::size_t GgufFile::data_size_bytes() const {
 }
 
 const GgufValue* GgufFile::find_value(std::string_view key) const {
+  const GuardedReads reads;
   const auto i = find_by_name(
       by_key_, [&](std::uint32_t v) { return values_[v].key(); }, key);
+  check_header();
   return i ? &values_[*i] : nullptr;
 }
 

@@ -107,6 +107,7 @@ class GgufFile final : public WeightLoader {
   GgufFile() = default;
   void open_parts(const std::string& path);
   void finish();
+  void check_header() const;
   [[noreturn]] void fail(const Part& part, const std::string& message, std::string hint = {}) const;
 
   std::string source_;

@@ -11,6 +11,8 @@
 #include "rlx/base/sigbus_guard.h"
 #include "rlx/base/trace.h"
 #include "rlx/ir/op_def.h"
+#include "rlx/ir/ops/leaves.h"
+#include "rlx/ir/rewrite/bodies.h"
 
 namespace rlx {
 namespace {
@@ -360,10 +362,25 @@ Event CompiledGraph::Impl::submit(BoundProgram& s, StepRange range, std::span<co
   return done;
 }
 
+namespace {
+// The constants that the compile or the run may have read, those of bodies among them.
+void check_constants(const Graph& g) {
+  for (const Node& n : g.nodes()) {
+    if (const auto* c = n.op.get_if<ops::Constant>())
+      GuardedReads::check(c->value.empty() ? nullptr : c->value.data());
+    else if (const auto* s = n.op.get_if<ops::State>())
+      GuardedReads::check(s->init.empty() ? nullptr : s->init.data());
+    else
+      for (const Subgraph& body : body_graphs(n.op)) check_constants(*body);
+  }
+}
+}  // namespace
+
 // Whether the run has read a mapped file that lost pages.
 void CompiledGraph::Impl::check_files(const BoundProgram& s) {
   weights->check_files();
   for (const RunSlot& input : s.inputs) GuardedReads::check(input.view.host);
+  check_constants(code->source);
 }
 
 // Parts of the run may already be submitted. Later writers of the states wait for them.

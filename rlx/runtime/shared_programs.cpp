@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "rlx/base/sigbus_guard.h"
 #include "rlx/base/trace.h"
 #include "rlx/compiler/arena.h"
 #include "rlx/compiler/memory_plan.h"
@@ -175,6 +176,7 @@ std::shared_ptr<const CompiledProgram> SharedPrograms::program_for(const SymbolB
   }
   auto code = std::make_shared<CompiledProgram>();
   code->extents = extents;
+  const GuardedReads reads;  // of constants in mapped files; runs check them
   code->result = CompilePipeline(target, local).compile_module(module);
   if (stage_hook) stage_hook(code->result, options.verbose);
   const std::vector<ProgramDevice> devices = devices_of(code->result.lir);

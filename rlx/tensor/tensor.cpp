@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #endif
 
+#include "rlx/base/sigbus_guard.h"
 #include "rlx/error.h"
 #include "rlx/tensor/out_of_memory.h"
 #include "rlx/tensor/sole_owner.h"
@@ -28,6 +29,17 @@
 
 namespace rlx {
 namespace {
+// A read of all bytes of a tensor on the host, which may lie in a mapped file. `check` throws when pages were lost.
+class ReadWhole {
+ public:
+  explicit ReadWhole(const Tensor& t) : bytes_(t.data()) {}
+  void check() const { GuardedReads::check(bytes_); }
+
+ private:
+  const void* bytes_;
+  GuardedReads reads_;
+};
+
 constexpr std::align_val_t kAlignment{64};
 
 // Buffers of at least this size use huge pages if the system grants them. The hardware prefetchers of current cores
@@ -281,7 +293,11 @@ std::byte* Tensor::mutable_data() try {
     copy.shape_ = shape_;
     copy.num_elements_ = num_elements_;
     std::shared_ptr<void> buffer = allocate(shape_, size_bytes());
-    if (size_bytes() != 0) std::memcpy(buffer.get(), data(), size_bytes());
+    if (size_bytes() != 0) {
+      const ReadWhole read(*this);
+      std::memcpy(buffer.get(), data(), size_bytes());
+      read.check();
+    }
     copy.data_ = static_cast<const std::byte*>(buffer.get());
     copy.owner_ = std::move(buffer);
     copy.writable_ = true;
@@ -352,17 +368,21 @@ void Tensor::set_i64(std::int64_t i, std::int64_t value) {
 
 std::vector<float> Tensor::to_f32() const {
   std::vector<float> out(static_cast<std::size_t>(num_elements_));
+  const ReadWhole read(*this);
   if (dtype() == DType::F32 && num_elements_)
     std::memcpy(out.data(), data(), size_bytes());
   else
     for (std::int64_t i = 0; i < num_elements_; ++i)
       out[static_cast<std::size_t>(i)] = static_cast<float>(load_element<double>(data(), dtype(), i));
+  read.check();
   return out;
 }
 
 std::vector<double> Tensor::to_f64() const {
   std::vector<double> out(static_cast<std::size_t>(num_elements_));
+  const ReadWhole read(*this);
   for (std::int64_t i = 0; i < num_elements_; ++i) out[static_cast<std::size_t>(i)] = at(i);
+  read.check();
   return out;
 }
 
@@ -398,6 +418,7 @@ Tensor Tensor::cast(DType to) const {
   std::byte* dst = out.mutable_data();
   const std::byte* const src = data();
   DType from = dtype();
+  const ReadWhole read(*this);
   if (is_complex(from) && (is_complex(to) || to == DType::Bool)) {
     for (std::int64_t i = 0; i < num_elements_; ++i)
       store_element(dst, to, i, load_element<std::complex<double>>(src, from, i));
@@ -410,13 +431,17 @@ Tensor Tensor::cast(DType to) const {
   } else {
     for (std::int64_t i = 0; i < num_elements_; ++i) store_element(dst, to, i, load_element<double>(src, from, i));
   }
+  read.check();
   return out;
 }
 
 bool Tensor::identical(const Tensor& other) const {
+  const ReadWhole mine(*this), others(other);
   // An empty tensor has the shape of a scalar, but no element.
-  return shape_ == other.shape_ && num_elements_ == other.num_elements_ && empty() == other.empty() &&
-         (size_bytes() == 0 || std::memcmp(data(), other.data(), size_bytes()) == 0);
+  const bool same = shape_ == other.shape_ && num_elements_ == other.num_elements_ && empty() == other.empty() &&
+                    (size_bytes() == 0 || std::memcmp(data(), other.data(), size_bytes()) == 0);
+  mine.check(), others.check();
+  return same;
 }
 
 std::string Tensor::text(int max_values) const {

@@ -84,6 +84,30 @@ TEST_CASE("cut weights: a load, a preparation, a run and an input of a file that
     }
     CHECK(p.run_typed(inputs).at(0).at(0) == kWeightRows + 1);
   }
+  SUBCASE("a constant") {
+    write_safetensors(path, tensors);
+    const auto file = SafetensorsFile::open(path);
+    Graph g("constant");
+    g.set_outputs({g.sum(g.constant(SafetensorsFile::tensor(file, "x")) * g.input("y", Shape({1}, DType::F32)))});
+    cut();
+    CHECK(contains(error_text([&] {
+                     CompiledGraph p = Session(Device::Cpu).compile(std::move(g));
+                     (void)p.run_typed({{"y", Tensor::full(Shape({1}, DType::F32), 1)}});
+                   }),
+                   expected));
+  }
+  SUBCASE("a tensor that is read as a whole") {
+    write_safetensors(path, tensors);
+    const auto file = SafetensorsFile::open(path);
+    Tensor mapped = SafetensorsFile::tensor(file, "x"), own = mapped;
+    cut();
+    CHECK(contains(error_text([&] { (void)mapped.cast(DType::F64); }), expected));
+    CHECK(contains(error_text([&] { (void)mapped.to_f32(); }), expected));
+    CHECK(contains(error_text([&] { (void)mapped.to_f64(); }), expected));
+    CHECK(contains(error_text([&] { (void)mapped.identical(x); }), expected));
+    CHECK(contains(error_text([&] { (void)own.mutable_data(); }), expected));
+    CHECK(contains(error_text([&] { (void)mapped.cast(DType::F64); }), expected));
+  }
   SUBCASE("a file that is written from it") {
     write_safetensors(path, tensors);
     const auto file = SafetensorsFile::open(path);
