@@ -84,6 +84,7 @@ struct GgufWriter::Impl {
   Options options;
   std::string metadata, records;
   std::uint64_t num_values = 0;
+  bool has_own_values = false;  // those of the options are set, and the user's follow
   std::set<std::string, std::less<>> keys, names;
   std::vector<OutputFile::Extent> tensors;
   std::optional<OutputFile> file;
@@ -98,6 +99,9 @@ struct GgufWriter::Impl {
     require_open("metadata");
     if (key.empty() || key.size() > 65535 || find_invalid_utf8(key))
       refuse_gguf(concat_text(path, ": a metadata key must be 1 to 65535 bytes of UTF-8, got \"", key, "\""));
+    if (key == "general.alignment" && has_own_values)  // readers would look for the tensors elsewhere
+      refuse_gguf(
+          concat_text(path, ": the key \"", key, "\" is written by itself: set GgufWriter::Options::alignment"));
     if (!keys.emplace(key).second) refuse_gguf(concat_text(path, ": the key \"", key, "\" is given twice"));
     put_gguf_string(metadata, key);
     put_number(metadata, static_cast<std::uint32_t>(kind));
@@ -137,6 +141,7 @@ GgufWriter::GgufWriter(std::string path, Options options) : impl_(new Impl) {
   impl_->options = std::move(options);
   if (impl_->options.alignment != 32)
     set_int("general.alignment", GgufKind::U32, static_cast<std::int64_t>(impl_->options.alignment));
+  impl_->has_own_values = true;
 }
 GgufWriter::~GgufWriter() = default;
 

@@ -32,7 +32,7 @@ class GgufWriter {
   GgufWriter& operator=(const GgufWriter&) = delete;
 
   /// Metadata, in the order of the calls. Errors: InvalidArgument for an empty key, a repeated key, a value that its
-  /// kind cannot hold, and any call after `begin`.
+  /// kind cannot hold, the key "general.alignment" (see Options), and any call after `begin`.
   void set_bool(std::string_view key, bool v);
   void set_int(std::string_view key, GgufKind kind, std::int64_t v);
   void set_number(std::string_view key, GgufKind kind, double v);  // F32 or F64

@@ -5,7 +5,10 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <optional>
+#include <set>
 
+#include "rlx/base/utf8.h"
 #include "rlx/error.h"
 #include "rlx/formats/foreign_file.h"
 #include "rlx/formats/json.h"
@@ -286,7 +289,22 @@ Tensor SafetensorsFile::tensor(const std::shared_ptr<const SafetensorsFile>& fil
 void write_safetensors(const std::string& path, std::span<const NamedTensor> tensors,
                        const std::vector<std::pair<std::string, std::string>>& metadata) try {
   std::vector<const NamedTensor*> order;
+  std::set<std::string_view> names, keys;
+  const auto require_utf8 = [](std::string_view what, std::string_view text) {
+    const std::optional<std::size_t> bad = find_invalid_utf8(text);
+    if (bad)
+      throw Error(ErrorCode::InvalidArgument,
+                  concat_text("cannot write the ", what, " \"", text, "\": it is not valid UTF-8 at byte ", *bad),
+                  "the header of a safetensors file is JSON, which holds UTF-8 alone: give another text");
+  };
+  for (const auto& [key, text] : metadata) {
+    require_utf8("metadata key", key);
+    require_utf8(concat_text("metadata of \"", key, "\""), text);
+    if (!keys.insert(key).second)
+      throw Error(ErrorCode::InvalidArgument, concat_text("cannot write the metadata key \"", key, "\" twice"));
+  }
   for (const NamedTensor& t : tensors) {
+    require_utf8("tensor name", t.name);
     if (t.tensor.empty())
       throw Error(ErrorCode::InvalidArgument, concat_text("tensor \"", t.name, "\" is empty: it has no value"));
     if (name_of(t.tensor.dtype()).empty()) {
@@ -294,8 +312,7 @@ void write_safetensors(const std::string& path, std::span<const NamedTensor> ten
                   concat_text("tensor \"", t.name, "\": safetensors has no dtype ", dtype_name(t.tensor.dtype())),
                   "cast it first");
     }
-    const auto same = [&](const NamedTensor* other) { return other->name == t.name; };
-    if (t.name == "__metadata__" || std::any_of(order.begin(), order.end(), same)) {
+    if (t.name == "__metadata__" || !names.insert(t.name).second) {
       throw Error(ErrorCode::InvalidArgument,
                   concat_text("cannot write the tensor name \"", t.name, "\" ",
                               t.name == "__metadata__" ? "which the format reserves" : "twice"));

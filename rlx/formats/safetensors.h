@@ -67,8 +67,8 @@ class SafetensorsFile final : public WeightLoader {
 };
 
 /// Writes tensors as a safetensors file with data aligned to the element size. Tensors of larger element size come
-/// first, otherwise the order of `tensors` is kept. Errors: InvalidArgument for a repeated name, Unsupported for dtypes
-/// the format lacks, BadFile.
+/// first, otherwise the order of `tensors` is kept. Errors: InvalidArgument for a repeated name and for texts that are
+/// not valid UTF-8, Unsupported for dtypes the format lacks, BadFile.
 void write_safetensors(const std::string& path, std::span<const NamedTensor> tensors,
                        const std::vector<std::pair<std::string, std::string>>& metadata = {});
 

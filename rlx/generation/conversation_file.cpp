@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <string_view>
 #include <utility>
 
 #include "rlx/base/output_file.h"
+#include "rlx/base/utf8.h"
 #include "rlx/error.h"
 #include "rlx/formats/json.h"
 #include "rlx/formats/mapped_file.h"
@@ -108,6 +110,23 @@ void check_room(const KvCache& cache, const KvPages& held, std::int64_t count) {
     (void)detail::checked_index("page", page, static_cast<std::size_t>(windows->pages()));
 }
 
+// A file that cannot be read again must not replace one that can. The header is JSON.
+void check_readable(const DecoderModel& model, const Conversation& c) {
+  for (std::size_t i = 0; i < c.tokens.size(); ++i)
+    if (c.tokens[i] < 0 || c.tokens[i] >= model.config().vocab_size)
+      throw Error(ErrorCode::InvalidArgument,
+                  concat_text("cannot save the conversation: its token ", i, " is ", c.tokens[i],
+                              ", but the model has ids 0 to ", model.config().vocab_size - 1));
+  for (std::size_t i = 0; i < c.messages.size(); ++i)
+    for (const auto& [what, text] : {std::pair<std::string_view, std::string_view>{"role", c.messages[i].role},
+                                     {"content", c.messages[i].content}})
+      if (const std::optional<std::size_t> bad = find_invalid_utf8(text))
+        throw Error(ErrorCode::InvalidArgument,
+                    concat_text("cannot save the conversation: the ", what, " of message ", i + 1,
+                                " is not valid UTF-8 at byte ", *bad),
+                    "convert the text to UTF-8");
+}
+
 std::string head_text(const DecoderModel& model, const Conversation& c, std::int64_t cached, std::int64_t first) {
   JsonWriter json;
   json.begin_object();
@@ -150,6 +169,7 @@ void save_conversation(const std::string& path, const DecoderModel& model, const
     throw Error(ErrorCode::InvalidArgument,
                 concat_text("a conversation of ", conversation.tokens.size(), " tokens cannot end with an answer of ",
                             answer.tokens, " tokens and a Mirostat surprise of ", answer.surprise_limit.value_or(0)));
+  check_readable(model, conversation);
   const KvWindows* windows = model.cache().windows();
   const std::int64_t first = windows ? std::min(pages.window_first * windows->page(), cached) : 0;
   const std::string head = head_text(model, conversation, cached, first);

@@ -29,8 +29,8 @@ struct Conversation {
 
 /// Writes a conversation with the keys and values of its first `cached` tokens, which lie in `pages` of the model's
 /// cache. The file appears whole or not at all. Errors: InvalidArgument where `cached` or `answer` exceeds the tokens
-/// or the pages, and where the pages of sliding-window layers lack keys that the next token needs; those of OutputFile
-/// and of CompiledGraph::read_state.
+/// or the pages, for tokens outside the vocabulary, for messages that are not valid UTF-8, and where the pages of
+/// sliding-window layers lack keys that the next token needs; those of OutputFile and of CompiledGraph::read_state.
 ///
 /// File version 1, numbers little-endian: "RLXCHAT\n", u32 version, u32 bytes of the header, the header, its checksum.
 /// The header is JSON: sizes, messages, the unfinished answer (optional), and the identity of the keys and values:

@@ -245,6 +245,7 @@ TEST_CASE("misuse: gguf writer") {
   REFUSED("1 to 65535", w.set_strings("", {}));
   REFUSED("99", w.set_ints("a", kind, {}));
   REFUSED("1 to 65535", w.set_floats("", {}));
+  REFUSED("set GgufWriter::Options::alignment", w.set_int("general.alignment", GgufKind::U32, 64));
   REFUSED("no file", w.copy(GgufValue()));
   CHECK_FALSE(w.has(""));
   REFUSED("99", w.add_tensor("t", static_cast<GgufType>(99), dims));

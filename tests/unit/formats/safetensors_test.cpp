@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <cstring>
+#include <filesystem>
 
 #include "tests/support/error_text.h"
 #include "tests/support/needs.h"
@@ -107,6 +108,18 @@ TEST_CASE("safetensors: what is written reads back, aligned for every dtype") {
                  "safetensors has no dtype i4"));
   const NamedTensor reserved{"__metadata__", Tensor::zeros(Shape({2}, DType::F32))};
   CHECK(contains(error_text([&] { write_safetensors(folder.file("out"), std::span(&reserved, 1)); }), "reserves"));
+  // What could not be read again is not written.
+  const std::string kept = folder.write("kept", "old");
+  const NamedTensor bytes{"q\xff", reserved.tensor}, good{"q", reserved.tensor};
+  CHECK(contains(error_text([&] { write_safetensors(kept, std::span(&bytes, 1)); }),
+                 "the tensor name \"q\xff\": it is not valid UTF-8 at byte 1"));
+  const auto metadata = [&](std::string key, std::string text) {
+    return error_text([&] { write_safetensors(kept, std::span(&good, 1), {{"k", "v"}, {key, text}}); });
+  };
+  CHECK(contains(metadata("\xc3", "v"), "the metadata key \"\xc3\": it is not valid UTF-8 at byte 0"));
+  CHECK(contains(metadata("l", "\xc3("), "the metadata of \"l\" \"\xc3(\": it is not valid UTF-8 at byte 0"));
+  CHECK(contains(metadata("k", "w"), "cannot write the metadata key \"k\" twice"));
+  CHECK(std::filesystem::file_size(kept) == 3);
 }
 
 TEST_CASE("safetensors: each fault has its message") {

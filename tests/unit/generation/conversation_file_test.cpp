@@ -149,6 +149,16 @@ TEST_CASE("conversation files: cut short, altered, and what cannot be saved") {
   (void)m.forward(text, LogitRows::Last);
   save_conversation(files.file(), m, {text, {{"user", "x"}}}, 0);
   const std::string whole = read_file(files.file());
+  const auto not_saved = [&](const Conversation& c) {
+    return error_text([&] { save_conversation(files.file(), m, c, 0); });
+  };
+  CHECK(contains(not_saved({text, {{"user", "x"}, {"user", "y\xff"}}}),
+                 "the content of message 2 is not valid UTF-8 at byte 1"));
+  CHECK(contains(not_saved({text, {{"\xff", "x"}}}), "the role of message 1 is not valid UTF-8 at byte 0"));
+  std::vector<TokenId> other = text;
+  other[3] = -5;
+  CHECK(contains(not_saved({other, {}}), "its token 3 is -5, but the model has ids 0 to"));
+  CHECK(read_file(files.file()) == whole);
   m.reset();
   const auto refused = [&](const std::string& bytes) {
     files.folder.write("bad", bytes);
