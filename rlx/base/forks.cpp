@@ -78,10 +78,17 @@ void ObjectMutex::wait_and_lock() {
   for (;;) {
     if (seen == 0) {
       // Other threads may wait too, and only one of them is here.
-      if (word_.compare_exchange_weak(seen, mine | kWaiters, std::memory_order_acquire, std::memory_order_relaxed))
-        return;
-      continue;
+      if (!word_.compare_exchange_weak(seen, mine | kWaiters, std::memory_order_acquire, std::memory_order_relaxed))
+        continue;
+      holder_.store(this_thread(), std::memory_order_relaxed);
+      return;
     }
+    if (holder_.load(std::memory_order_relaxed) == this_thread())
+      throw Error(
+          ErrorCode::InvalidArgument,
+          concat_text(what_, " is called from inside its own call, and this call would wait for the end of that ",
+                      "call"),
+          "call it after the callback, or use another object in it");
     if ((seen & ~kWaiters) != mine) throw_used_at_fork(what_);
     if ((seen & kWaiters) == 0 &&
         !word_.compare_exchange_weak(seen, seen | kWaiters, std::memory_order_relaxed, std::memory_order_relaxed))

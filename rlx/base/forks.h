@@ -28,7 +28,8 @@ inline constexpr std::string_view kForkHint =
 
 /// A mutex for the state of one object, which may be held for long. In the child of a fork, an object that another
 /// thread of the parent was using is in an unknown state: there lock() throws an Error that names it, and does not wait
-/// for a thread that does not exist.
+/// for a thread that does not exist. It also throws in the thread that has the lock, which would wait for itself: a
+/// callback of a call that calls the object again.
 class ObjectMutex {
  public:
   /// `what` names the object in the error; it must outlive the mutex.
@@ -40,17 +41,41 @@ class ObjectMutex {
   }
   bool try_lock() {
     std::uint32_t free = 0;
-    return word_.compare_exchange_strong(free, held(), std::memory_order_acquire, std::memory_order_relaxed);
+    if (!word_.compare_exchange_strong(free, held(), std::memory_order_acquire, std::memory_order_relaxed))
+      return false;
+    holder_.store(this_thread(), std::memory_order_relaxed);
+    return true;
   }
   void unlock() {
+    holder_.store(nullptr, std::memory_order_relaxed);
     if ((word_.exchange(0, std::memory_order_release) & kWaiters) != 0) word_.notify_all();
   }
+
+  /// During its life this thread counts as the one that has the lock: around a callback that a worker of the holder
+  /// calls. One at a time.
+  class AsHolder {
+   public:
+    explicit AsHolder(ObjectMutex& mutex) noexcept
+        : mutex_(mutex), before_(mutex.holder_.exchange(this_thread(), std::memory_order_relaxed)) {}
+    ~AsHolder() { mutex_.holder_.store(before_, std::memory_order_relaxed); }
+    AsHolder(const AsHolder&) = delete;
+    AsHolder& operator=(const AsHolder&) = delete;
+
+   private:
+    ObjectMutex& mutex_;
+    const void* before_;
+  };
 
  private:
   static constexpr std::uint32_t kWaiters = 1;
   static std::uint32_t held() { return (static_cast<std::uint32_t>(forks_so_far()) + 1) << 1; }
   void wait_and_lock();
+  static const void* this_thread() {
+    static thread_local const char here = 0;
+    return &here;
+  }
   std::atomic<std::uint32_t> word_{0};  // 0: free; else the fork count of the holder, and whether threads wait
+  std::atomic<const void*> holder_{nullptr};
   std::string_view what_;
 };
 

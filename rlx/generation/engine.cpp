@@ -11,6 +11,7 @@
 #include <thread>
 #include <utility>
 
+#include "rlx/base/callback_life.h"
 #include "rlx/error.h"
 #include "rlx/generation/engine/batch.h"
 #include "rlx/generation/engine/drafter.h"
@@ -107,7 +108,7 @@ struct Request {
 
 }  // namespace
 
-struct Engine::Impl {
+struct Engine::Impl : CallbackLife {
   DecoderModel model;
   std::shared_ptr<const Tokenizer> tokenizer;
   EngineOptions options;
@@ -555,9 +556,12 @@ Engine::Engine(DecoderModel model, std::shared_ptr<const Tokenizer> tokenizer, E
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("Engine");
 }
-Engine::~Engine() = default;
+Engine::~Engine() { CallbackLife::retire(std::move(impl_)); }
 Engine::Engine(Engine&&) noexcept = default;
-Engine& Engine::operator=(Engine&&) noexcept = default;
+Engine& Engine::operator=(Engine&& other) noexcept {
+  if (this != &other) CallbackLife::retire(std::exchange(impl_, std::move(other.impl_)));
+  return *this;
+}
 Engine::Impl& Engine::impl() const {
   if (!impl_)
     throw Error(ErrorCode::InvalidArgument, "an Engine was used after it was moved from",
@@ -646,8 +650,10 @@ std::vector<GenerationEvent> Engine::step() try {
 bool Engine::idle() const { return impl().requests.empty() && impl().events.empty(); }
 std::string Engine::generate(std::span<const TokenId> prompt, const GenerationOptions& options,
                              const std::function<bool(std::string_view)>& on_text) try {
-  const Impl::Busy mine(impl());
-  return impl().generate(submit(prompt, options), on_text);
+  Impl& e = impl();
+  const CallbackLife::Call life(e);
+  const Impl::Busy mine(e);
+  return e.generate(submit(prompt, options), on_text);
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("Engine::generate");
 }

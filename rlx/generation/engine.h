@@ -122,8 +122,9 @@ class Engine {
   bool idle() const;
 
   /// Runs one request to its end, together with the active requests, whose events are kept for the next `step`.
-  /// `on_text` gets each piece, and ends the answer by returning false. Returns the whole text. Errors: those of
-  /// `submit` and `step`, the problem of a failed answer, and exceptions of `on_text`; the request is then removed.
+  /// `on_text` gets each piece, and ends the answer by returning false; it may call the engine, move or destroy it.
+  /// Returns the whole text. Errors: those of `submit` and `step`, the problem of a failed answer, and exceptions of
+  /// `on_text`; the request is then removed.
   std::string generate(std::span<const TokenId> prompt, const GenerationOptions& options,
                        const std::function<bool(std::string_view)>& on_text = {});
 

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
+#include "rlx/base/callback_life.h"
 #include "rlx/error.h"
 #include "rlx/formats/json.h"
 #include "rlx/formats/mapped_file.h"
@@ -83,7 +85,7 @@ std::int64_t tokenizer_limit(const std::string& folder, std::int64_t most) {
 
 }  // namespace
 
-struct Reranker::Impl {
+struct Reranker::Impl : CallbackLife {
   RerankerOptions options;
   EncoderConfig config;
   std::unique_ptr<Tokenizer> tokenizer;
@@ -236,9 +238,12 @@ Reranker::Reranker(const std::string& folder, RerankerOptions options) try
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("Reranker");
 }
-Reranker::~Reranker() = default;
+Reranker::~Reranker() { CallbackLife::retire(std::move(impl_)); }
 Reranker::Reranker(Reranker&&) noexcept = default;
-Reranker& Reranker::operator=(Reranker&&) noexcept = default;
+Reranker& Reranker::operator=(Reranker&& other) noexcept {
+  if (this != &other) CallbackLife::retire(std::exchange(impl_, std::move(other.impl_)));
+  return *this;
+}
 
 Reranker::Impl& Reranker::impl() const {
   if (!impl_)
@@ -256,27 +261,29 @@ const Tokenizer& Reranker::tokenizer() const { return *impl().tokenizer; }
 Tensor Reranker::score(const std::string& query, std::span<const std::string> passages,
                        std::vector<TruncationNotice>* notices, const std::function<void(std::size_t)>& progress,
                        const std::function<std::string(std::size_t)>& passage_name) try {
+  Impl& self = impl();
+  const CallbackLife::Call life(self);
   const auto name_of = [&](std::size_t i) { return passage_name ? passage_name(i) : concat_text("passage ", i + 1); };
-  const std::vector<TokenId> asked = impl().encode_query(query);
+  const std::vector<TokenId> asked = self.encode_query(query);
   std::vector<std::vector<TokenId>> rows(passages.size());
-  std::vector<std::vector<std::int32_t>> types(impl().types ? passages.size() : 0);
+  std::vector<std::vector<std::int32_t>> types(self.types ? passages.size() : 0);
   std::vector<std::size_t> order(passages.size());
   for (std::size_t i = 0; i < passages.size(); ++i) {
-    EncodedPair pair = impl().pair(query, asked, passages[i], name_of(i));
+    EncodedPair pair = self.pair(query, asked, passages[i], name_of(i));
     rows[i] = std::move(pair.ids);
-    if (impl().types) types[i] = std::move(pair.types);
+    if (self.types) types[i] = std::move(pair.types);
     order[i] = i;
-    if (notices && pair.num_tokens > impl().max_sequence) notices->push_back({i, pair.num_tokens, impl().max_sequence});
+    if (notices && pair.num_tokens > self.max_sequence) notices->push_back({i, pair.num_tokens, self.max_sequence});
   }
   const auto width = static_cast<std::size_t>(labels());
   Tensor out = Tensor::zeros(Shape({passages.size(), width}, DType::F32));
   const std::span<float> to = out.mutable_values<float>();
-  impl().runner->run(rows, types, std::move(order), to, progress);
+  self.runner->run(rows, types, std::move(order), to, progress);
   for (std::size_t i = 0; i < to.size(); ++i) {
     if (!std::isfinite(to[i]))
       throw Error(ErrorCode::BadFile, concat_text(name_of(i / width), ": its score is ", static_cast<double>(to[i])),
-                  concat_text("the weights in '", impl().weights, "' are damaged, or overflow on this text"));
-    if (impl().activation == ScoreActivation::Sigmoid) to[i] = 1 / (1 + std::exp(-to[i]));
+                  concat_text("the weights in '", self.weights, "' are damaged, or overflow on this text"));
+    if (self.activation == ScoreActivation::Sigmoid) to[i] = 1 / (1 + std::exp(-to[i]));
   }
   return out;
 } catch (const std::bad_alloc&) {

@@ -10,7 +10,9 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <utility>
 
+#include "rlx/base/callback_life.h"
 #include "rlx/base/forks.h"
 #include "rlx/base/sigbus_guard.h"
 #include "rlx/base/utf8.h"
@@ -208,7 +210,7 @@ std::string weight_samples(const WeightLoader& loader) {
 
 }  // namespace
 
-struct SentenceEncoder::Impl {
+struct SentenceEncoder::Impl : CallbackLife {
   SentenceModelConfig config;
   SentenceEncoderOptions options;
   std::unique_ptr<Tokenizer> tokenizer;
@@ -304,9 +306,12 @@ SentenceEncoder::SentenceEncoder(const std::string& folder, SentenceEncoderOptio
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("SentenceEncoder");
 }
-SentenceEncoder::~SentenceEncoder() = default;
+SentenceEncoder::~SentenceEncoder() { CallbackLife::retire(std::move(impl_)); }
 SentenceEncoder::SentenceEncoder(SentenceEncoder&&) noexcept = default;
-SentenceEncoder& SentenceEncoder::operator=(SentenceEncoder&&) noexcept = default;
+SentenceEncoder& SentenceEncoder::operator=(SentenceEncoder&& other) noexcept {
+  if (this != &other) CallbackLife::retire(std::exchange(impl_, std::move(other.impl_)));
+  return *this;
+}
 
 SentenceEncoder::Impl& SentenceEncoder::impl() const {
   if (!impl_)
@@ -354,32 +359,34 @@ Tensor SentenceEncoder::embed(std::span<const std::string> texts, std::vector<Tr
                               const std::function<void(std::size_t)>& progress,
                               const std::function<std::string(std::size_t)>& text_name,
                               const std::optional<std::string>& prompt) try {
+  Impl& self = impl();
+  const CallbackLife::Call life(self);
   auto name_of = [&](std::size_t i) { return text_name ? text_name(i) : concat_text("text ", i + 1); };
-  const auto hidden = static_cast<std::size_t>(hidden_size());
+  const auto hidden = static_cast<std::size_t>(self.width);
   std::vector<std::vector<TokenId>> rows(texts.size());
   const std::string before = prompt ? *prompt : this->prompt();
   std::vector<std::size_t> order;  // texts with tokens
   for (std::size_t i = 0; i < texts.size(); ++i) {
     std::int64_t num_tokens = 0;
     try {
-      rows[i] = impl().encode(texts[i], before, &num_tokens);
+      rows[i] = self.encode(texts[i], before, &num_tokens);
     } catch (const Error& e) {
       Diagnostic d = e.diagnostic();
       d.message = concat_text(name_of(i), ": ", d.message);
       throw Error(std::move(d));
     }
     // A prompt alone is not a text.
-    if (num_tokens > impl().num_special && (before.empty() || has_tokens(texts[i])))
+    if (num_tokens > self.num_special && (before.empty() || has_tokens(texts[i])))
       order.push_back(i);
-    else if (!impl().options.zero_empty)
+    else if (!self.options.zero_empty)
       throw Error(ErrorCode::InvalidArgument, concat_text(name_of(i), " is empty: it has no tokens"),
                   "leave the text out; a text needs at least one word or sign");
-    if (notices && num_tokens > impl().max_sequence) notices->push_back({i, num_tokens, impl().max_sequence});
+    if (notices && num_tokens > self.max_sequence) notices->push_back({i, num_tokens, self.max_sequence});
   }
   Tensor out = Tensor::zeros(Shape({texts.size(), hidden}, DType::F32));
   const std::span<float> to = out.mutable_values<float>();
   const std::size_t empty = texts.size() - order.size();
-  impl().runner->run(rows, {}, std::move(order), to, [&](std::size_t done) {
+  self.runner->run(rows, {}, std::move(order), to, [&](std::size_t done) {
     if (progress) progress(empty + done);
   });
   for (std::size_t i = 0; i < to.size(); ++i)
@@ -387,7 +394,7 @@ Tensor SentenceEncoder::embed(std::span<const std::string> texts, std::vector<Tr
       throw Error(
           ErrorCode::BadFile,
           concat_text(name_of(i / hidden), ": element ", i % hidden, " of its vector is ", static_cast<double>(to[i])),
-          concat_text("the weights in '", impl().weights, "' are damaged, or overflow on this text"));
+          concat_text("the weights in '", self.weights, "' are damaged, or overflow on this text"));
   return out;
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("SentenceEncoder::embed");

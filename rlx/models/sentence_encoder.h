@@ -32,7 +32,8 @@ struct SentenceEncoderOptions {
   DeviceOptions device_options{};  // options of the device's backend, as in Session
 };
 
-/// Embeds texts. Calls of several threads take turns.
+/// Embeds texts. Calls of several threads take turns. A callback of a call may move, assign to or destroy the object:
+/// the call goes on.
 class SentenceEncoder {
  public:
   /// Loads `folder` (config.json, tokeniser, *.safetensors) and compiles the encoder. Errors: those of the readers;
@@ -47,9 +48,9 @@ class SentenceEncoder {
   /// One F32 vector per text, in order: [texts, hidden_size]. Texts of similar length run together. Texts beyond the
   /// limit are truncated, each with a notice. With several threads, batches run in parallel when there are enough of
   /// them, else each batch is split; vectors do not depend on this. `progress` is called with the number of texts done
-  /// so far, by one thread at a time. `prompt` is put before every text; unset: the model's default prompt. Errors:
-  /// InvalidArgument for a text without tokens or with invalid UTF-8, BadFile when a vector is not finite. Messages
-  /// name text `i` as `text_name(i)`, by default "text 1" and so on.
+  /// so far, by one thread at a time; it must not call the encoder (InvalidArgument). `prompt` is put before every
+  /// text; unset: the model's default prompt. Errors: InvalidArgument for a text without tokens or with invalid UTF-8,
+  /// BadFile when a vector is not finite. Messages name text `i` as `text_name(i)`, by default "text 1" and so on.
   Tensor embed(std::span<const std::string> texts, std::vector<TruncationNotice>* notices = nullptr,
                const std::function<void(std::size_t)>& progress = nullptr,
                const std::function<std::string(std::size_t)>& text_name = nullptr,

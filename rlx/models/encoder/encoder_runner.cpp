@@ -84,7 +84,9 @@ void EncoderRunner::run(std::span<const std::vector<TokenId>> rows, std::span<co
     run_batch(program, batch, rows, types, order, out);
     std::lock_guard lock(mutex);
     done += batch.count;
-    if (progress) progress(done);
+    if (!progress) return;
+    const ObjectMutex::AsHolder here(turn_);  // so that a callback that calls the encoder is an error and does not wait
+    progress(done);
   };
   const auto first_short = std::partition_point(
       which.begin(), which.end(), [&](std::size_t i) { return rows[i].size() > static_cast<std::size_t>(kLongRow); });

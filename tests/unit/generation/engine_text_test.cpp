@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <utility>
 
 #include "rlx/base/utf8.h"
 #include "rlx/generation/engine.h"
@@ -198,6 +199,20 @@ TEST_CASE("engine: generate keeps the events of other requests for the next step
   // An exception of a callback ends its request; the other requests go on.
   const RequestId beside = e.submit(other, text_options(4, 6));
   CHECK_THROWS_AS(e.generate(prompt, text_options(1, 20), [](std::string_view) -> bool { throw 5; }), int);
+  // A callback may destroy or replace its engine: the answer goes on.
+  auto destroyed = std::make_unique<Engine>(files.engine());
+  Engine* const at = destroyed.get();
+  CHECK(at->generate(prompt, text_options(1, 20), [&](std::string_view) {
+    destroyed.reset();
+    return true;
+  }) == text);
+  Engine replaced = files.engine();
+  bool done = false;
+  CHECK(replaced.generate(prompt, text_options(1, 20), [&](std::string_view) {
+    if (!std::exchange(done, true)) replaced = files.engine();
+    return true;
+  }) == text);
+  CHECK(replaced.generate(prompt, text_options(1, 20)) == text);
   const auto rest = text_steps(e);
   REQUIRE(rest.size() == 1);
   CHECK(rest.at(beside).tokens == wanted.tokens);

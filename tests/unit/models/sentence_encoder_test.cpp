@@ -5,7 +5,10 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <limits>
+#include <memory>
+#include <utility>
 
 #include "rlx/formats/safetensors.h"
 #include "rlx/ir/evaluate.h"
@@ -303,6 +306,39 @@ TEST_CASE("sentence encoder: vectors do not depend on threads, batches beside ea
   options.max_batch = 60;
   const Tensor wide = SentenceEncoder(model.path(), options).embed(texts);
   CHECK(std::memcmp(wide.data(), one.data(), one.size_bytes()) == 0);
+}
+
+TEST_CASE("sentence encoder: a callback that calls the encoder is an error, on every thread") {
+  const TinyModel model;
+  const std::vector<std::string> texts(60, "a b");
+  for (int threads : {1, 3}) {
+    CAPTURE(threads);
+    SentenceEncoderOptions options;
+    options.max_batch = 3;
+    options.num_threads = threads;
+    SentenceEncoder encoder(model.path(), options);
+    const Tensor want = encoder.embed(texts);
+    const auto in_progress = [&](const std::function<void()>& call) {
+      return error_text([&] { (void)encoder.embed(texts, nullptr, [&](std::size_t) { call(); }); });
+    };
+    const std::string inside = "an encoder is called from inside its own call";
+    CHECK(contains(in_progress([&] { (void)encoder.embed("a"); }), inside));
+    CHECK(contains(in_progress([&] { (void)encoder.weight_bytes(); }), inside));
+    CHECK(in_progress([&] { (void)encoder.fingerprint(); }).empty());
+    CHECK(encoder.embed(texts).identical(want));  // it works on
+    // It may be destroyed or replaced there: the call goes on.
+    auto destroyed = std::make_unique<SentenceEncoder>(model.path(), options);
+    SentenceEncoder* const at = destroyed.get();
+    CHECK(at->embed(texts, nullptr, [&](std::size_t) { destroyed.reset(); }).identical(want));
+    bool done = false;
+    CHECK(encoder
+              .embed(texts, nullptr,
+                     [&](std::size_t) {
+                       if (!std::exchange(done, true)) encoder = SentenceEncoder(model.path(), options);
+                     })
+              .identical(want));
+    CHECK(encoder.embed(texts).identical(want));
+  }
 }
 
 TEST_CASE("sentence encoder: a text without tokens is an error or, by option, a vector of zeros") {
