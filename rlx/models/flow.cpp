@@ -2,10 +2,13 @@
 #include "rlx/models/flow.h"
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 
 #include "rlx/error.h"
 #include "rlx/formats/mapped_file.h"
 #include "rlx/formats/safetensors_folder.h"
+#include "rlx/ir/build/line_of_call.h"
 #include "rlx/models/decoder/gguf_decoder.h"
 #include "rlx/runtime/compiled_graph.h"
 #include "rlx/tensor/out_of_memory.h"
@@ -49,6 +52,9 @@ class WeightsInMemory final : public WeightLoader {
 
 ModelWeights open_weights(const std::string& path) try {
   if (!is_file(path)) {
+    if (std::error_code error; !std::filesystem::exists(path, error))
+      throw Error(ErrorCode::NotFound, concat_text("\"", path, "\" does not exist"),
+                  "give the folder of a model, a GGUF file or a safetensors file");
     const std::shared_ptr<SafetensorsFolder> folder = SafetensorsFolder::open(path);
     return {folder, folder->source()};
   }
@@ -119,27 +125,34 @@ Expr Flow::widened(const Stored& weight, Expr codes) const {
   return weight.scheme ? graph_->dequantize(codes, *weight.scheme) : graph_->cast(codes, dtype_);
 }
 
-Expr Flow::weight(const std::string& name, const std::vector<std::int64_t>& dims) { return weight(name, dims, {}); }
-Expr Flow::weight(const std::string& name, const std::vector<std::int64_t>& dims, Start start) {
+Expr Flow::weight(const std::string& name, const std::vector<std::int64_t>& dims, SourceLoc loc) {
+  const LineOfCall line(loc);
+  return started(name, dims, {});
+}
+Expr Flow::started(const std::string& name, const std::vector<std::int64_t>& dims, Start start) {
   const Stored& w = take(name, dims, start);
   return widened(w, w.param);
 }
 
-Expr Flow::embed(const std::string& name, Expr ids, std::int64_t rows, std::int64_t width) {
+Expr Flow::embed(const std::string& name, Expr ids, std::int64_t rows, std::int64_t width, SourceLoc loc) {
+  const LineOfCall line(loc);
   const Stored& w = take(name, {rows, width});
   return widened(w, graph_->gather(w.param, ids));
 }
 
-Expr Flow::linear(Expr x, const std::string& name, std::int64_t out, bool bias, bool in_out) {
+Expr Flow::linear(Expr x, const std::string& name, std::int64_t out, bool bias, bool in_out, SourceLoc loc) {
+  const LineOfCall line(loc);
   Graph& g = *graph_;
   const std::int64_t in = x.dim(x.rank() - 1).value();
   const Expr w =
-      in_out ? weight(name + ".weight", {in, out}, {.inputs = in}) : g.t(weight(name + ".weight", {out, in}));
+      in_out ? started(name + ".weight", {in, out}, {.inputs = in}) : g.t(weight(name + ".weight", {out, in}));
   const Expr y = g.matmul(x, w);
   return bias ? y + weight(name + ".bias", {out}) : y;
 }
 
-Expr Flow::linear_of_heads(Expr x, const std::string& name, std::int64_t heads, std::int64_t head_dim, bool bias) {
+Expr Flow::linear_of_heads(Expr x, const std::string& name, std::int64_t heads, std::int64_t head_dim, bool bias,
+                           SourceLoc loc) {
+  const LineOfCall line(loc);
   if (heads < 1 || head_dim < 1)
     throw Error(ErrorCode::InvalidArgument,
                 concat_text("linear_of_heads: the number and the size of heads must be at least 1, got ", heads,
@@ -158,17 +171,19 @@ Expr Flow::linear_of_heads(Expr x, const std::string& name, std::int64_t heads, 
   return bias ? y + turned(".bias", {out}) : y;
 }
 
-Expr Flow::norm(Expr x, const std::string& name, NormKind kind, double eps, bool bias, double offset) {
+Expr Flow::norm(Expr x, const std::string& name, NormKind kind, double eps, bool bias, double offset, SourceLoc loc) {
+  const LineOfCall line(loc);
   Graph& g = *graph_;
   const std::int64_t width = x.dim(x.rank() - 1).value();
-  Expr gamma = weight(name + ".weight", {width}, {.value = 1 - offset});
+  Expr gamma = started(name + ".weight", {width}, {.value = 1 - offset});
   if (offset != 0) gamma = gamma + offset;
   std::optional<Operand> beta;
   if (bias) beta = weight(name + ".bias", {width});
   return kind == NormKind::Rms ? g.rms_norm(x, gamma, beta, eps) : g.layer_norm(x, gamma, beta, eps);
 }
 
-Expr Flow::experts(const std::vector<std::string>& names, std::int64_t k, std::int64_t n) {
+Expr Flow::experts(const std::vector<std::string>& names, std::int64_t k, std::int64_t n, SourceLoc loc) {
+  const LineOfCall line(loc);
   if (names.empty()) throw Error(ErrorCode::InvalidArgument, "Flow::experts: no expert names were given");
   Graph& g = *graph_;
   std::vector<const Stored*> weights;
@@ -197,7 +212,11 @@ std::size_t Flow::load(CompiledGraph& program) const {
 }
 
 void Flow::finish(std::string_view model, const std::vector<std::string>& ignored) const try {
-  if (!weights_.loader) return;
+  if (!weights_.loader) {
+    if (wrong_.empty()) return;
+    throw Error(ErrorCode::InvalidArgument, concat_text(model, ": ", wrong_[0]),
+                "a name stands for one weight of one shape: give the weights names of their own");
+  }
   std::vector<std::string> extra;
   for (const std::string& name : weights_.loader->names()) {
     const bool known =

@@ -59,20 +59,26 @@ class Flow {
   DType dtype() const { return dtype_; }
   /// Whether the checkpoint has a tensor called `name`.
   bool has(std::string_view name) const;
-  /// The weight `name`, F32 with these dims. Repeated calls return one Param.
-  Expr weight(const std::string& name, const std::vector<std::int64_t>& dims);
+  /// The weight `name`, F32 with these dims. Repeated calls return one Param; `finish` refuses other dims. This call
+  /// and the following ones name your line in errors and nodes.
+  Expr weight(const std::string& name, const std::vector<std::int64_t>& dims, SourceLoc loc = SourceLoc::current());
   /// Rows `ids` (I32 or I64, any rank) of the table `name` [rows, width], F32 [.., width].
-  Expr embed(const std::string& name, Expr ids, std::int64_t rows, std::int64_t width);
+  Expr embed(const std::string& name, Expr ids, std::int64_t rows, std::int64_t width,
+             SourceLoc loc = SourceLoc::current());
   /// x [.., K] times `name`.weight [out, K] (or [K, out]: `in_out`), plus `name`.bias [out].
-  Expr linear(Expr x, const std::string& name, std::int64_t out, bool bias = false, bool in_out = false);
+  Expr linear(Expr x, const std::string& name, std::int64_t out, bool bias = false, bool in_out = false,
+              SourceLoc loc = SourceLoc::current());
   /// x [.., K] times `name`.weight [heads * 3 * head_dim, K], whose rows are q, k and v of each head in turn
   /// (GPT-NeoX), plus `name`.bias: [.., all of q, all of k, all of v]. The rows are reordered once, in their dtype or
   /// blocks. InvalidArgument for heads or sizes below 1.
-  Expr linear_of_heads(Expr x, const std::string& name, std::int64_t heads, std::int64_t head_dim, bool bias = false);
+  Expr linear_of_heads(Expr x, const std::string& name, std::int64_t heads, std::int64_t head_dim, bool bias = false,
+                       SourceLoc loc = SourceLoc::current());
   /// RMS or layer norm over the last axis of x, with `name`.weight + offset and, with `bias`, `name`.bias.
-  Expr norm(Expr x, const std::string& name, NormKind kind, double eps, bool bias = false, double offset = 0);
+  Expr norm(Expr x, const std::string& name, NormKind kind, double eps, bool bias = false, double offset = 0,
+            SourceLoc loc = SourceLoc::current());
   /// The matrices `names`[e], each [N, K], as one [E, K, N] for grouped_dot. InvalidArgument for no names.
-  Expr experts(const std::vector<std::string>& names, std::int64_t k, std::int64_t n);
+  Expr experts(const std::vector<std::string>& names, std::int64_t k, std::int64_t n,
+               SourceLoc loc = SourceLoc::current());
 
   /// Whether all weights so far exist with the expected shapes.
   bool fits() const { return missing_.empty() && wrong_.empty(); }
@@ -106,7 +112,7 @@ class Flow {
   };
   const Stored& take(const std::string& name, const std::vector<std::int64_t>& dims, Start start);
   const Stored& take(const std::string& name, const std::vector<std::int64_t>& dims) { return take(name, dims, {}); }
-  Expr weight(const std::string& name, const std::vector<std::int64_t>& dims, Start start);
+  Expr started(const std::string& name, const std::vector<std::int64_t>& dims, Start start);
   Tensor first_value(const std::string& name, const Stored& weight, Start start) const;
   Expr widened(const Stored& weight, Expr codes) const;
 

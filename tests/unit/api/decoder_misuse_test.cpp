@@ -58,6 +58,9 @@ TEST_CASE("misuse: flows") {
   CHECK_FALSE(declared.has("w.weight"));
   CHECK(declared.weight("v", {2, 3}).shape() == Shape({2, 3}, DType::F64));
   CHECK(test::error_text([&] { declared.finish("a model"); }).empty());
+  (void)declared.weight("v", {3, 2});
+  REFUSED("a model: 'v' is [2, 3], expected [3, 2]", declared.finish("a model"));
+  REFUSED("decoder_misuse_test.cpp", declared.linear(g.input("flat", Shape({4, 5}, DType::F32)), "l", -1));
   const test::TempDir folder;
   Flow flow(g, {one_tensor(folder), "the file"});
   CHECK_FALSE(flow.has(""));
