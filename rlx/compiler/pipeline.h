@@ -187,7 +187,8 @@ PipelineInspect inspect_pipeline(GraphModule m, const std::shared_ptr<const Targ
                                  CompileOptions options = {});
 /// The fusion report alone.
 FusionReport inspect_fusion(const Graph& g, const std::shared_ptr<const Target>& target, CompileOptions options = {});
-/// The file that dump_pipeline writes: `path`, or NAME.ir.txt in the folder `path` when it ends with '/'.
+/// The file that dump_pipeline writes: `path`, or NAME.ir.txt in the folder `path` when it ends with '/'. NAME is that
+/// of the graph, with _ for characters that do not belong into the name of a file.
 std::string dump_file(const CompileResult& result, const std::string& path);
 /// Writes the stages of a result to dump_file(result, path) and returns that path. `append` keeps what is in the file.
 std::string dump_pipeline(const CompileResult& result, const std::string& path, bool append = false);

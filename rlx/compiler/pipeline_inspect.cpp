@@ -79,7 +79,12 @@ FusionReport inspect_fusion(const Graph& g, const std::shared_ptr<const Target>&
 }
 
 std::string dump_file(const CompileResult& r, const std::string& path) {
-  return path.ends_with('/') ? path + r.lir.graph.name() + ".ir.txt" : path;
+  if (!path.ends_with('/')) return path;
+  std::string name = r.lir.graph.name();  // perhaps from a file of somebody else: it must not name another folder
+  for (char& c : name)
+    if (c == '/' || static_cast<unsigned char>(c) < 0x20) c = '_';
+  if (name.empty() || name[0] == '.') name.insert(0, "_");
+  return path + name.substr(0, 200) + ".ir.txt";
 }
 
 std::string dump_pipeline(const CompileResult& r, const std::string& path, bool append) {

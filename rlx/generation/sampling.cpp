@@ -121,6 +121,7 @@ Sampler::Sampler(SamplingOptions options) : options_(std::move(options)) {
     if (id < 0) refuse_sampling(concat_text("logit_bias names token ", id, ", but ids are 0 or more"));
     check_option(bias < kInf, "a logit_bias", bias, "a number, or -infinity");
   }
+  for (const SamplingStep step : o.order) (void)sampling_step_name(step);  // throws for one that is no enumerator
   for (std::size_t i = 0; i < o.order.size(); ++i)
     if (std::find(o.order.begin(), o.order.begin() + static_cast<std::ptrdiff_t>(i), o.order[i]) !=
         o.order.begin() + static_cast<std::ptrdiff_t>(i))

@@ -127,6 +127,8 @@ std::shared_ptr<const void> owner_of(dlpack::Managed* managed) {
 
 Tensor adopt_on_host(dlpack::Managed* managed, const Shape& shape) {
   const dlpack::Array& t = managed->tensor;
+  if (t.byte_offset > ~std::uint64_t{0} - reinterpret_cast<std::uintptr_t>(t.data))
+    refuse(ErrorCode::InvalidArgument, concat_text("has the byte offset ", t.byte_offset, ", beyond all memory"), {});
   const auto* const first = static_cast<const std::byte*>(t.data) + t.byte_offset;
   const bool aligned = reinterpret_cast<std::uintptr_t>(first) % alignment_of(shape.dtype()) == 0;
   if (shape.size_bytes() != 0 && dense(t) && aligned) {

@@ -22,6 +22,11 @@ TEST_CASE("misuse: memory of other libraries") {
   REFUSED("no DLPack tensor was given", adopt(nullptr));
   dlpack::Managed foreign{};
   REFUSED("has version 0.0", adopt(&foreign));
+  float value = 1;
+  foreign.version = {dlpack::kMajor, dlpack::kMinor};
+  foreign.tensor = {&value,  {dlpack::DeviceType::Cpu, 0}, 0, {dlpack::Code::Float, 32, 1}, nullptr,
+                    nullptr, ~std::uint64_t{0} - 3};
+  REFUSED("beyond all memory", adopt(&foreign));
   REFUSED("an empty tensor was given", to_dlpack(Tensor()));
 }
 

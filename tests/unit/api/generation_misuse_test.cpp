@@ -55,6 +55,8 @@ TEST_CASE("misuse: sampling") {
   CHECK(contains(refused([](SamplingOptions& o) { o.top_p = 0; }), "top_p"));
   CHECK(contains(refused([](SamplingOptions& o) { o.min_p = 2; }), "min_p"));
   CHECK(contains(refused([](SamplingOptions& o) { o.mirostat = 3; }), "mirostat"));
+  CHECK(contains(refused([](SamplingOptions& o) { o.order = {static_cast<SamplingStep>(77)}; }),
+                 "77 is not a value of SamplingStep"));
   CHECK(contains(refused([](SamplingOptions& o) { o.dry_allowed_length = 0; }), "dry_allowed_length"));
   CHECK(contains(refused([](SamplingOptions& o) { o.repetition_penalty = 0; }), "repetition_penalty"));
   CHECK(contains(refused([](SamplingOptions& o) { o.logit_bias = {{-1, 0}}; }), "token -1"));
