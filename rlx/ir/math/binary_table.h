@@ -66,8 +66,12 @@ inline Expr d_pow_base(Graph& g, Expr a, Expr b, Expr y, Expr ct) {
   return ct * g.where(flat, 0.0, b * g.pow(a, g.where(flat, 1.0, b - 1.0)));
 }
 // The quotient that a mod b subtracts is floor(a / b). It is found from the result: the rounded a / b may be a whole
-// number where the quotient is below it, and vanish where the quotient is -1.
-inline Expr d_mod_divisor(Graph& g, Expr a, Expr b, Expr rest, Expr ct) { return ct * g.round((rest - a) / b); }
+// number where the quotient is below it, and vanish where the quotient is -1. By an infinity it is 0 or -1.
+inline Expr d_mod_divisor(Graph& g, Expr a, Expr b, Expr rest, Expr ct) {
+  const Expr endless = g.eq(g.abs(b), HUGE_VAL), under = g.where(endless, 1.0, b);
+  const Expr counted = g.round(g.where(endless, 0.0, rest) / under - g.where(endless, 0.0, a) / under);
+  return ct * g.where(endless, g.cast(g.ne(rest, a), b.dtype()), counted);
+}
 
 inline Expr d_pow_exponent(Graph& g, Expr a, Expr b, Expr y, Expr ct) {
   if (a.dtype() == DType::F16) {

@@ -185,12 +185,12 @@ TEST_CASE("attention: a row that sees no key has zero output and zero derivative
 
 TEST_CASE("mod: the derivative by the divisor counts the quotient that the value has, also where a / b vanishes") {
   Graph g;
-  const Shape four({4}, DType::F32);
-  g.set_outputs({g.mod(g.input("a", four), g.input("b", four))});
-  const NamedTensors values{{"a", Tensor::of<float>({4}, {-1, -1e-30F, 1e-30F, 7})},
-                            {"b", Tensor::of<float>({4}, {HUGE_VALF, 1e25F, -1e25F, 2})}};
-  const Tensor d = gradients(g, values, {"b"}, Tensor::full(four, 1)).at(0);
-  CHECK(d.to_f32() == std::vector<float>{1, 1, 1, -3});
+  const Shape six({6}, DType::F32);
+  g.set_outputs({g.mod(g.input("a", six), g.input("b", six))});
+  const NamedTensors values{{"a", Tensor::of<float>({6}, {-1, -1e-30F, 1e-30F, 7, 1, -3.4e38F})},
+                            {"b", Tensor::of<float>({6}, {HUGE_VALF, 1e25F, -1e25F, 2, HUGE_VALF, 3.3e38F})}};
+  const Tensor d = gradients(g, values, {"b"}, Tensor::full(six, 1)).at(0);
+  CHECK(d.to_f32() == std::vector<float>{1, 1, 1, -3, 0, 2});
 }
 
 TEST_CASE("gelu: the derivative keeps its digits where 1 + erf cancels, and is smooth at 0") {
