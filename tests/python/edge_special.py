@@ -371,7 +371,7 @@ for a, b in ((2.5, 0.7), (0.3, 4.0), (1.0, 1.0), (100.0, 50.0)):
         ),
         only=lambda x: 1e-18 < x < 1,
         ulps=(4000, 4000, 8000),
-        scale=(0, 0, lambda x, a=a, b=b: _beta_density(mpf(a), mpf(b), x) * max(mpf(1), 1 / x)),
+        scale=(0, 0, lambda x, a=a, b=b: _beta_density(mpf(a), mpf(b), x) / (x * (1 - x))),
     )
 
 # -- hypergeometric functions --
