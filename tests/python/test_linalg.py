@@ -399,3 +399,61 @@ def test_misuse(name):
     with pytest.raises(Exception) as e:
         call()
     assert text in str(e.value), str(e.value)
+
+
+WITH_PIVOTS = np.array([[2.0, -1, 1], [1, 3, -2], [0, 1, 1]])
+# Functions whose results scale as a power of the matrix.
+HOMOGENEOUS = {
+    "eigvals": (rnp.linalg.eigvals, 1),
+    "eigvalsh": (rnp.linalg.eigvalsh, 1),
+    "svdvals": (rnp.linalg.svdvals, 1),
+    "inv": (rnp.linalg.inv, -1),
+    "pinv": (rnp.linalg.pinv, -1),
+    "norm 2": (lambda a: rnp.linalg.norm(a, 2), 1),
+    "norm nuc": (lambda a: rnp.linalg.norm(a, "nuc"), 1),
+    "cond": (rnp.linalg.cond, 0),
+    "qr": (lambda a: rnp.linalg.qr(a)[1], 1),
+    "pivoted qr": (lambda a: rsl.qr(a, pivoting=True)[1], 1),
+    "lu": (lambda a: rsl.lu(a)[2], 1),
+    "schur": (lambda a: rsl.schur(a)[0], 1),
+    "hessenberg": (rsl.hessenberg, 1),
+    "sqrtm": (rsl.sqrtm, 0.5),
+    "polar u": (lambda a: rsl.polar(a)[0], 0),
+    "polar p": (lambda a: rsl.polar(a)[1], 1),
+    "solve_sylvester": (lambda a: rsl.solve_sylvester(a, a, np.eye(3)), -1),
+    "cholesky": (lambda a: rnp.linalg.cholesky(a @ np.diag([1.0, 1, 1]) + a.mT + 3 * rnp.diag(rnp.diag(a))), 0.5),
+}
+
+
+@pytest.mark.parametrize("name", HOMOGENEOUS)
+def test_matrices_of_any_scale(name):
+    """Entries of 1e-200 and 1e200: the results are those of the matrix, scaled."""
+    f, power = HOMOGENEOUS[name]
+    want = np.asarray(f(rlx.array(WITH_PIVOTS)))
+    for exponent in (-660, 660):
+        got = np.asarray(f(rlx.array(np.ldexp(WITH_PIVOTS, exponent))))
+        near(got * 2.0 ** (-power * exponent), want, 1e-12, f"{name} of 2^{exponent}")
+
+
+def test_not_finite_entries():
+    """They end with a result, which is not finite."""
+    for value in (np.inf, -np.inf, np.nan):
+        for i in (0, 2):
+            a = WITH_PIVOTS.copy()
+            a[i, i] = value
+            for name, (f, power) in HOMOGENEOUS.items():
+                got = np.abs(np.asarray(f(rlx.array(a))))
+                # The inverse of an infinity is 0.
+                assert not np.isfinite(got).all() or power <= 0 and np.isinf(value), (name, value, i)
+
+
+def test_empty_matrices():
+    for shape in ((0, 0), (2, 0, 0), (0, 3, 3)):
+        a = np.zeros(shape)
+        for f in (rsl.sqrtm, rsl.schur, rnp.linalg.eig, rnp.linalg.eigvals, rsl.polar, rsl.hessenberg, rsl.expm):
+            for part in out if isinstance(out := f(a), tuple) else (out,):
+                assert np.asarray(part).shape[: len(shape) - 1] == shape[:-1]
+        assert rsl.solve_sylvester(a, a, a).shape == shape
+    for shape in ((3, 0), (0, 3), (0, 0)):
+        q, r, p = rsl.qr(np.zeros(shape), mode="economic", pivoting=True)
+        assert (q @ r).shape == shape and np.asarray(p).tolist() == list(range(shape[1]))

@@ -138,15 +138,170 @@ FIRST = {
         lambda a: power_sum(mp.eigsy(symmetric(a), eigvals_only=True), 3),
         FULL | SMOOTH,
     ),
-    "nuclear norm": (
-        lambda a: rnp.linalg.norm(a, "nuc"),
-        lambda a: power_sum(mp.svd_r(a, compute_uv=False), 1),
-        FULL | TALL | WIDE,
-    ),
     "sum of svdvals": (
         lambda a: (rnp.linalg.svdvals(a) ** 4).sum(),
         lambda a: power_sum(mp.svd_r(a, compute_uv=False), 4),
         FULL | TALL | WIDE | SMOOTH,
+    ),
+}
+
+
+def singular_values(a):
+    return sorted(mp.svd_r(a, compute_uv=False), reverse=True)
+
+
+def column(values):
+    return mp.matrix([[v] for v in values])
+
+
+def operator_norm(p):
+    """The norm of order 1 or -1."""
+
+    def norm(a):
+        sums = [mp.fsum(abs(a[i, j]) for i in range(a.rows)) for j in range(a.cols)]
+        return column([max(sums) if p > 0 else min(sums)])
+
+    return norm
+
+
+def by_eigenvalues(f, a):
+    """f of a symmetric matrix."""
+    w, q = mp.eigsy(a)
+    return q * mp.diag([f(v) for v in w]) * q.T
+
+
+def polar_factor(a):
+    if a.rows < a.cols:
+        return polar_factor(a.T).T
+    return a * by_eigenvalues(lambda v: 1 / mp.sqrt(v), a.T * a)
+
+
+def kronecker_sylvester(a):
+    """x with a x + x b = q, as one system for its elements."""
+    n = a.rows
+    b, q = (mp.matrix(m[:n, :n]) for m in (SYLVESTER_B, SYLVESTER_Q))
+    k = mp.zeros(n * n)
+    for i in range(n):
+        for j in range(n):
+            for m in range(n):
+                k[i * n + j, m * n + j] += a[i, m]
+                k[i * n + j, i * n + m] += b[m, j]
+    x = mp.lu_solve(k, mp.matrix([q[i, j] for i in range(n) for j in range(n)]))
+    return mp.matrix([[x[i * n + j] for j in range(n)] for i in range(n)])
+
+
+def block_exponential(a):
+    """The derivative of the exponential in the direction of ones: a block of that of a matrix twice as large."""
+    n = a.rows
+    whole = mp.zeros(2 * n)
+    for i in range(n):
+        for j in range(n):
+            whole[i, j] = whole[n + i, n + j] = a[i, j]
+            whole[i, n + j] = 1
+    whole = mp.expm(whole)
+    return mp.matrix([[whole[i, n + j] for j in range(n)] for i in range(n)])
+
+
+def upper(a):
+    return mp.matrix([[a[i, j] if j >= i else 0 for j in range(a.cols)] for i in range(a.rows)])
+
+
+def tridiagonal(a):
+    n = a.cols
+    beside = lambda i, j: a[1, min(i, j)] if abs(i - j) == 1 else 0  # noqa: E731
+    return mp.matrix([[a[0, i] if i == j else beside(i, j) for j in range(n)] for i in range(n)])
+
+
+SYLVESTER_B = np.array([[7.0, 1, 0], [0, 8, 2], [1, 0, 9]])
+SYLVESTER_Q = np.array([[1.0, 2, 3], [4, 5, 6], [7, 8, 10]])
+# Distinct eigenvalues and singular values, zero pivots first and last, of lower rank.
+DISTINCT = {
+    "general": FULL["general"],
+    "wide": TALL["general tall"].T,
+    "tall": TALL["general tall"],
+    "one": FULL["one"],
+    "mirror": np.array([[-1.0, 2], [3, 5]]),
+    "diagonal": np.diag([3.0, 1, -2]),
+    "row": np.array([[3.0, -4, 1]]),
+    "zero pivot": np.array([[0.0, 2, 1], [1, 1, 5], [2, 3, 1]]),
+    "rank 2": np.array([[1.0, 2, 3], [2, 4, 6], [1, 0, 1]]),
+}
+FULL_RANK = {k: v for k, v in DISTINCT.items() if np.linalg.matrix_rank(v) == min(v.shape)}
+SQUARE = {k: v for k, v in DISTINCT.items() if v.shape[0] == v.shape[1]}
+REGULAR = {k: v for k, v in FULL_RANK.items() if v.shape[0] == v.shape[1]}
+ANY_RANK = FULL | TALL | WIDE | FULL_RANK
+joined = lambda parts: (lambda f, s, g: (f * s) @ g)(*parts)  # noqa: E731
+turned_back = lambda parts: parts[1] @ parts[0] @ parts[1].mT  # noqa: E731
+CASES |= {
+    "norm 2": (lambda a: rnp.linalg.norm(a, 2), lambda a: column(singular_values(a)[:1]), DISTINCT),
+    "norm -2": (lambda a: rnp.linalg.norm(a, -2), lambda a: column(singular_values(a)[-1:]), FULL_RANK),
+    "norm nuc": (lambda a: rnp.linalg.norm(a, "nuc"), lambda a: power_sum(singular_values(a), 1), ANY_RANK),
+    "norm 1": (lambda a: rnp.linalg.norm(a, 1), operator_norm(1), {"general": FULL["general"]}),
+    "norm -1": (lambda a: rnp.linalg.norm(a, -1), operator_norm(-1), {"general": FULL["general"]}),
+    "svdvals": (rnp.linalg.svdvals, lambda a: column(singular_values(a)), FULL_RANK),
+    "eigvalsh": (
+        rnp.linalg.eigvalsh,
+        lambda a: column(sorted(mp.eigsy(symmetric(a), eigvals_only=True))),
+        SQUARE,
+    ),
+    "svd": (lambda a: joined(rnp.linalg.svd(a, full_matrices=False)), lambda a: a, FULL_RANK),
+    "eig": (
+        lambda a: rnp.real((lambda w, v: (v * w**2) @ rnp.linalg.inv(v))(*rnp.linalg.eig(a))),
+        lambda a: a * a,
+        REGULAR,
+    ),
+    "cond": (
+        rnp.linalg.cond,
+        lambda a: (lambda s: column([s[0] / s[-1]]))(singular_values(a)),
+        {k: v for k, v in FULL_RANK.items() if min(v.shape) > 1},
+    ),
+    "cond fro": (lambda a: rnp.linalg.cond(a, "fro"), lambda a: frobenius(a) * frobenius(mp.inverse(a)), FULL),
+    "tensorinv": (lambda a: rnp.linalg.tensorinv(a, 1), mp.inverse, FULL | REGULAR),
+    "pinv hermitian": (lambda a: rnp.linalg.pinv(a, hermitian=True), lambda a: mp.inverse(symmetric(a)), FULL),
+    "polar u": (lambda a: rsl.polar(a)[0], polar_factor, ANY_RANK),
+    "polar p": (lambda a: rsl.polar(a, "left")[1], lambda a: polar_factor(a.T).T * a.T, FULL | WIDE),
+    "sqrtm": (
+        lambda a: rnp.real(rsl.sqrtm(definite(a))),
+        lambda a: by_eigenvalues(mp.sqrt, a * a.T + mp.eye(a.rows)),
+        FULL | SMOOTH | SQUARE,
+    ),
+    "solve_sylvester": (
+        lambda a: rsl.solve_sylvester(a, *(m[: len(a), : len(a)] for m in (SYLVESTER_B, SYLVESTER_Q))),
+        kronecker_sylvester,
+        FULL | SMOOTH | SQUARE,
+    ),
+    "expm_frechet": (
+        lambda a: rsl.expm_frechet(a, rnp.ones_like(a), compute_expm=False),
+        block_exponential,
+        FULL | SMOOTH,
+    ),
+    "funm": (lambda a: rnp.real(rsl.funm(a, rnp.exp)), mp.expm, REGULAR),
+    "schur": (lambda a: turned_back(rsl.schur(a)), lambda a: a, REGULAR),
+    "lu": (lambda a: (lambda p, l, u: p @ l @ u)(*rsl.lu(a)), lambda a: a, FULL | REGULAR | TALL),
+    "pivoted qr": (
+        lambda a: (lambda q, r, p: (q @ r)[:, rnp.argsort(p)])(*rsl.qr(a, mode="economic", pivoting=True)),
+        lambda a: a,
+        FULL | REGULAR | TALL,
+    ),
+    "lu_solve": (
+        lambda a: rsl.lu_solve(rsl.lu_factor(a), B[: len(a)], 1),
+        lambda a: mp.inverse(a.T) * mp.matrix(B[: a.rows]),
+        FULL | REGULAR,
+    ),
+    "cho_solve": (
+        lambda a: rsl.cho_solve(rsl.cho_factor(definite(a)), B[: len(a)]),
+        lambda a: mp.inverse(a * a.T + mp.eye(a.rows)) * mp.matrix(B[: a.rows]),
+        FULL | SMOOTH,
+    ),
+    "solve_triangular": (
+        lambda a: rsl.solve_triangular(a + 5 * rnp.eye(len(a)), B[: len(a)], trans=1),
+        lambda a: mp.inverse(upper(a + 5 * mp.eye(a.rows)).T) * mp.matrix(B[: a.rows]),
+        FULL | SMOOTH,
+    ),
+    "eigh_tridiagonal": (
+        lambda a: rsl.eigh_tridiagonal(a[0], a[1][:-1], eigvals_only=True),
+        lambda a: column(sorted(mp.eigsy(tridiagonal(a), eigvals_only=True))),
+        {"general": FULL["general"], "tall": TALL["general tall"]},
     ),
 }
 
@@ -231,6 +386,22 @@ def test_derivatives_of_both_orders(name, at):
 def test_first_derivatives_at_equal_values(name, at):
     f, g, matrices = FIRST[name]
     check(f, g, matrices[at], f"{name} at {at}", second=False)
+
+
+@pytest.mark.parametrize("name", some(CASES, 6))
+def test_batches_and_float32(name):
+    """Values and gradients of batches and under vmap are those of each matrix, in float32 as far as it goes."""
+    f, _, matrices = CASES[name]
+    a = next((m for m in (*REGULAR.values(), *TALL.values()) if any(m is v for v in matrices.values())), None)
+    if a is None:
+        a = next(iter(matrices.values()))
+    loss = loss_of(f)
+    many = np.stack([a, a * 1.25, a * -1.0])
+    want, slopes = (np.stack([np.asarray(g(m)) for m in many]) for g in (loss, rlx.grad(loss)))
+    near(rlx.vmap(loss)(many), want, f"{name}, vmap", 1e-9)
+    near(rlx.vmap(rlx.grad(loss))(many), slopes, f"{name}, vmap of grad", 1e-8)
+    near(rlx.grad(lambda x: rlx.vmap(loss)(x).sum())(many), slopes, f"{name}, grad of vmap", 1e-8)
+    near(rlx.jit(rlx.vmap(rlx.grad(loss)))(many.astype("float32")), slopes, f"{name}, float32", 2e-3)
 
 
 def singular_matrices():

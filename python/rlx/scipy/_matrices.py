@@ -59,6 +59,9 @@ def solve_sylvester(a, b, q, *, method="schur", tol=1e-8):
     if method not in ("schur", "eigen"):
         raise ValueError(f'solve_sylvester: method {method!r}; it must be "schur" or "eigen"')
     batch = broadcast_shapes(a.shape[:-2], b.shape[:-2], q.shape[:-2])
+    if 0 in (*batch, *q.shape[-2:]):
+        dtype = result_type(inexact(a), inexact(b), inexact(q))
+        return zeros((*batch, *q.shape[-2:]), dtype)
     if not batch:
         return _solve_sylvester(a, b, q)
     flat = [reshape(broadcast_to(x, (*batch, *x.shape[-2:])), (-1, *x.shape[-2:])) for x in (a, b, q)]
@@ -114,7 +117,9 @@ def _sqrtm_rule(primals, tangents):
 def sqrtm(a, blocksize=1):
     """The principal square root of matrices, complex. blocksize has no effect."""
     a = square_matrix(a, "sqrtm")
-    return _sqrtm(a)
+    return (
+        _sqrtm(a) if a.shape[-1] else cast(a, "complex64" if a.dtype.name in ("float32", "complex64") else "complex128")
+    )
 
 
 @op("a")

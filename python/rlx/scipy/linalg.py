@@ -7,6 +7,7 @@ from .._nodes import cast, inexact, node
 from .._op import op
 from .._transforms import jvp
 from ..lax.linalg import lu_pivots_to_permutation
+from ..numpy import abs as abs_
 from ..numpy import (
     arange,
     argmax,
@@ -15,6 +16,7 @@ from ..numpy import (
     concatenate,
     conj,
     eye,
+    maximum,
     sqrt,
     square,
     take_along_axis,
@@ -194,6 +196,11 @@ def _columns_by_length(a):
     """
     m, n = a.shape[-2:]
     places = arange(n, dtype="int32")
+    order = broadcast_to(places, (*a.shape[:-2], n))
+    if m == 0 or n == 0:
+        return order
+    largest = maximum(abs_(a.real), abs_(a.imag)).max((-2, -1), keepdims=True)
+    a = a / where(largest > 0, largest, 1)  # squares of the columns neither vanish nor overflow
 
     def take(j, state):
         left, order = state
@@ -210,7 +217,6 @@ def _columns_by_length(a):
             left = left - q * (conj(q) * left).sum(-2, keepdims=True) * (places > j)
         return left, order
 
-    order = broadcast_to(places, (*a.shape[:-2], n))
     return fori_loop(0, min(m, n), take, (a, order))[1]
 
 
