@@ -451,8 +451,9 @@ def _truncated(x, y):
 _PARTS = dict(arity=2, only=lambda x, y: y != 0 and abs(x) < abs(y) * mpf(10) ** 15 and abs(y) < mp.inf)
 unary("np.mod np.remainder", _floor_mod, **_PARTS)
 unary("np.fmod lax.rem", _truncated, **_PARTS)
-unary("np.floor_divide", lambda x, y: mp.floor(x / y), **_PARTS)
-add("np.divmod(x, y)[0]", lambda x, y: rnp.divmod(x, y)[0], lambda x, y: mp.floor(x / y), **_PARTS)
+_STEPS = {orders: lambda x, y: mpf(0) for orders in ((1, 0), (0, 1), (2, 0), (1, 1), (0, 2))}
+unary("np.floor_divide", lambda x, y: mp.floor(x / y), slopes=_STEPS, **_PARTS)
+add("np.divmod(x, y)[0]", lambda x, y: rnp.divmod(x, y)[0], lambda x, y: mp.floor(x / y), slopes=_STEPS, **_PARTS)
 add("np.divmod(x, y)[1]", lambda x, y: rnp.divmod(x, y)[1], _floor_mod, **_PARTS)
 
 
