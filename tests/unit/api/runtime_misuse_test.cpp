@@ -466,14 +466,14 @@ TEST_CASE("misuse: the pipeline") {
   CHECK(inspect_fusion(Graph(), target).missed.empty());
   CHECK_FALSE(inspect_pipeline(make_module(Graph("empty")), target).text().empty());
   CHECK(dump_file(result, "folder/") == "folder/open.ir.txt");
-  CompileResult odd;
+  CompileResult named;
   for (const auto& [name, file] : {std::pair<std::string, std::string>{"../../etc/x", "_.._.._etc_x"},
                                    {"", "_"},
                                    {std::string("a\0\nb", 4), "a__b"},
                                    {std::string(5000, 'n'), std::string(200, 'n')}}) {
-    odd.lir.graph.set_name(name);
-    CHECK(dump_file(odd, "folder/") == "folder/" + file + ".ir.txt");
-    CHECK(dump_file(odd, "file") == "file");
+    named.lir.graph.set_name(name);
+    CHECK(dump_file(named, "folder/") == "folder/" + file + ".ir.txt");
+    CHECK(dump_file(named, "file") == "file");
   }
   REFUSED("no_such_folder", dump_pipeline(result, "/no_such_folder/file"));
   maybe_dump_pipeline(no_result());  // no dump was requested: no effect
