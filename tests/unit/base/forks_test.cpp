@@ -13,6 +13,7 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <mutex>
 #include <string>
 #include <thread>
 
@@ -79,6 +80,25 @@ const NamedTensors kFour{{"x", Tensor::full({{4}, DType::F32}, 3)}};
 bool right(const std::vector<Tensor>& y) { return y[0].at(0) == 24; }
 
 }  // namespace
+
+TEST_CASE("forks: a thread that locks the mutex of an object again throws by name and does not wait for itself") {
+  ObjectMutex mutex("the thing");
+  const std::string inside = "the thing is called from inside its own call";
+  {
+    const std::lock_guard lock(mutex);
+    CHECK(contains(error_text([&] { mutex.lock(); }), inside));
+    CHECK_FALSE(mutex.try_lock());
+    std::string of_worker;  // a callback that a worker of the holder calls
+    std::thread([&] {
+      const ObjectMutex::AsHolder here(mutex);
+      of_worker = error_text([&] { mutex.lock(); });
+    }).join();
+    CHECK(contains(of_worker, inside));
+    CHECK(contains(error_text([&] { mutex.lock(); }), inside));
+  }
+  std::thread([&] { const std::lock_guard free(mutex); }).join();
+  const std::lock_guard again(mutex);
+}
 
 TEST_CASE("forks: a mutex of an object that another thread held throws by name, a free one works") {
   ObjectMutex held("the thing"), free("another thing");
