@@ -66,7 +66,7 @@ struct Inner {
 Inner traced_inside(Graph& outer, const std::vector<Shape>& shapes, nb::handle fn, SourceLoc loc) {
   Inner inner{Graph("inner")};
   inner.graph.set_symbols(outer.symbols());
-  const BodyScope scope(inner.graph, outer);
+  const BodyScope scope(inner.graph, outer, loc);
   ExprList operands;
   for (const Shape& s : shapes) operands.push_back(inner.graph.input(concat_text("x", operands.size()), s, loc));
   std::vector<Expr> outputs;
@@ -260,7 +260,7 @@ void bind_transforms(nb::module_& m) {
   m.def(
       "trace_inside",
       [](PyGraph& g, nb::handle fn) {
-        const BodyScope scope(g.get(), traced());
+        const BodyScope scope(g.get(), traced(), user_line());
         const Frame frame(g.get());
         return fn();
       },
