@@ -132,8 +132,8 @@ RLX_SPECIAL(gamma_front, (double a, double x), {
   t = 0.0027777777777777778 - t * v;
   t = 0.083333333333333333 - t * v;
   const double m = (x - a) / a;
-  const double rest = m < -0.5 ? log(x / a) - m : log1p_rest(m);
-  return exp(a * rest - t / a) / sqrt(6.28318530717958648 * a);
+  const double u = m < -0.5 ? log(x / a) - m : log1p_rest(m);
+  return exp(a * u - t / a) / sqrt(6.28318530717958648 * a);
 })
 
 // The regularised incomplete gamma functions of a > 0 and 0 < x < infinity: P (which = 0), Q (1), dP/da (2). For x
