@@ -244,7 +244,7 @@ CASES = {
     "half a pixel": (TypeError, "resize: an extent", lambda: rlx.image.resize(np.ones((2, 2)), (2, 2.5), "linear")),
     "NaN as a chance": (
         ValueError,
-        "a probability is NaN",
+        "none may be negative, infinite or NaN",
         lambda: rlx.random.multinomial(rlx.random.key(0), 10, [np.nan, 0.5, 0.5]),
     ),
     "half a point": (TypeError, "number of points", lambda: rnp.hanning(5.0)),
