@@ -155,7 +155,7 @@ def around_forks(folder, count):
         status = os.waitpid(child, 0)[1]
         if status != 0:
             bad.append((status, heard.decode()[-300:]))
-    print(f"{count} forks, {len(bad)} bad", bad[:3], [repr(e) for e in failures[:3]])
+    print(f"{count} forks, {len(bad)} bad", bad[:3], [repr(e) for e in failures[:3]], flush=True)
     os._exit(0)
 
 

@@ -13,7 +13,7 @@ VARIABLES = ["HF_TOKEN", "HF_TOKEN_PATH", "HF_HUB_CACHE", "HF_HUB_OFFLINE", "htt
 
 
 class Hub:
-    """files: name -> bytes; large: the names that another host has ("localhost" instead of "127.0.0.1").
+    """files: name -> bytes; large: the names that another host has (127.0.0.2 instead of 127.0.0.1).
 
     fault: a function of (path, count) whose result changes the answer: a dict with status, headers, body, cut (the
     number of bytes after which the connection ends) or silent; None: the usual answer
@@ -31,7 +31,7 @@ class Hub:
             def log_message(self, *_):
                 pass
 
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server = http.server.ThreadingHTTPServer(("", 0), Handler)
         self.server.daemon_threads = True
         self.port = self.server.server_address[1]
         self.url = f"http://127.0.0.1:{self.port}"
@@ -61,7 +61,7 @@ class Hub:
             if name == path or name not in self.files:
                 continue
             if start != "/large/" and name in self.large:
-                location = f"http://localhost:{self.port}/large/{name}"
+                location = f"http://127.0.0.2:{self.port}/large/{name}"
                 return dict(status=302, headers={"Location": location}, body=b"elsewhere")
             content, asked = self.files[name], headers.get("range")
             if not asked:

@@ -8,6 +8,7 @@ NumPy raise deep inside of the package must not arrive as it is, nor an internal
 import importlib
 import inspect
 import itertools
+import os
 import pickle
 import pkgutil
 import random
@@ -432,7 +433,8 @@ def test_an_array_that_was_donated_has_no_shape():
 
 
 def _frames(e):
-    return ["rlx" if "/rlx/" in f.filename else f.name for f in traceback.extract_tb(e.__traceback__)][1:]
+    package = os.path.dirname(rlx.__file__)
+    return ["rlx" if f.filename.startswith(package) else f.name for f in traceback.extract_tb(e.__traceback__)][1:]
 
 
 def _loss(x):
