@@ -245,7 +245,10 @@ void require_aligned(const void* data, const Shape& shape, std::string_view hint
 Tensor Tensor::copy_of(const void* data, const Shape& shape) {
   require_bytes(data, shape);
   Tensor t = uninitialized(shape);
-  if (t.size_bytes() != 0) std::memcpy(t.mutable_data(), data, t.size_bytes());
+  if (t.size_bytes() == 0) return t;
+  const GuardedReads reads;
+  std::memcpy(t.mutable_data(), data, t.size_bytes());
+  GuardedReads::check(data);
   return t;
 }
 

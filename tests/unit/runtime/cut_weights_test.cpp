@@ -103,6 +103,7 @@ TEST_CASE("cut weights: a load, a preparation, a run and an input of a file that
     cut();
     CHECK(contains(error_text([&] { (void)mapped.cast(DType::F64); }), expected));
     CHECK(contains(error_text([&] { (void)mapped.to_f32(); }), expected));
+    CHECK(contains(error_text([&] { (void)Tensor::copy_of(mapped.data(), mapped.shape()); }), expected));
     CHECK(contains(error_text([&] { (void)mapped.to_f64(); }), expected));
     CHECK(contains(error_text([&] { (void)mapped.identical(x); }), expected));
     CHECK(contains(error_text([&] { (void)own.mutable_data(); }), expected));
