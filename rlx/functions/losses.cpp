@@ -372,7 +372,8 @@ Expr gaussian_nll_loss(Operand x, Operand target, Operand var, bool full, double
   check_positive(a, "gaussian_nll_loss", "eps", eps);
   // The clamp has no effect on the derivative, which is that of var itself, as in PyTorch.
   const Term v = given + functions::stopped(larger(given, eps) - given);
-  Term losses = 0.5 * (log(v) + square(a - a.at(target)) / v);
+  const Term d = a - a.at(target);
+  Term losses = 0.5 * (log(v) + d * (d / v));  // the square of d may be infinite where this is not
   if (full) losses = losses + 0.5 * std::log(2 * std::numbers::pi);
   return reduced(losses, reduction);
 }
