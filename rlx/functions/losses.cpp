@@ -107,7 +107,8 @@ struct Classes {
   }
 };
 
-// In F32 for F16 and BF16.
+// In F32 for F16 and BF16, whose squares and exponentials overflow and underflow early.
+bool is_half(const Term& v) { return is_float(v.dtype()) && dtype_bits(v.dtype()) < 32; }
 Term wide(const Term& v) { return v.cast(accumulator_dtype(v.dtype())); }
 
 }  // namespace
@@ -274,8 +275,7 @@ Expr surprise(const Expr& t, const Expr& a) {
 }  // namespace
 Expr kl_div(Operand x, Operand target, bool log_target, Reduction reduction) {
   Term a(x, "kl_div"), t = a.at(target);
-  if (const DType half = a.dtype(); dtype_bits(half) < 32)  // whose exponentials underflow early
-    return a.at(kl_div(a.cast(DType::F32), t.cast(DType::F32), log_target, reduction)).cast(half);
+  if (is_half(a)) return a.at(kl_div(wide(a), wide(t), log_target, reduction)).cast(a.dtype());
   if (!log_target) return reduced(a.at(surprise(t, a)), reduction);
   const Term weight = exp(t), some = compared(CompareKind::Ne, weight, 0.0);  // 0 times an infinity is 0 here
   const Term apart = chosen(some, t, 0.0) - chosen(some, a, 0.0);
@@ -360,6 +360,7 @@ Expr triplet_margin_loss(Operand anchor, Operand positive, Operand negative, con
 Expr poisson_nll_loss(Operand x, Operand target, bool log_input, bool full, double eps, Reduction reduction) {
   const Term a(x, "poisson_nll_loss"), t = a.at(target);
   check_positive(a, "poisson_nll_loss", "eps", eps, true);
+  if (is_half(a)) return a.at(poisson_nll_loss(wide(a), wide(t), log_input, full, eps, reduction)).cast(a.dtype());
   Term losses = log_input ? exp(a) - t * a : a - t * log(a + eps);
   if (full) {
     const Term large = compared(CompareKind::Gt, t, 1.0), n = chosen(large, t, 1.0);
@@ -368,11 +369,12 @@ Expr poisson_nll_loss(Operand x, Operand target, bool log_input, bool full, doub
   return reduced(losses, reduction);
 }
 Expr gaussian_nll_loss(Operand x, Operand target, Operand var, bool full, double eps, Reduction reduction) {
-  const Term a(x, "gaussian_nll_loss"), given = a.at(var);
+  const Term a(x, "gaussian_nll_loss"), t = a.at(target), given = a.at(var);
   check_positive(a, "gaussian_nll_loss", "eps", eps);
+  if (is_half(a)) return a.at(gaussian_nll_loss(wide(a), wide(t), wide(given), full, eps, reduction)).cast(a.dtype());
   // The clamp has no effect on the derivative, which is that of var itself, as in PyTorch.
   const Term v = given + functions::stopped(larger(given, eps) - given);
-  const Term d = a - a.at(target);
+  const Term d = a - t;
   Term losses = 0.5 * (log(v) + d * (d / v));  // the square of d may be infinite where this is not
   if (full) losses = losses + 0.5 * std::log(2 * std::numbers::pi);
   return reduced(losses, reduction);

@@ -18,7 +18,7 @@ class Function:
         {orders by each argument: derivative}.
     ulps: the largest error of value, first and second derivative, in units of the last place of the true value or of
         `scale`, the size to which they are accurate, where that is larger (docs/numerics.md).
-        A scale may be a function of the point.
+        A scale may be a function of the point, or {orders by each argument: scale}.
     only: the points that are tried. periodic: differences take steps below 1.
     normal: numbers below the smallest normal one are not tried, since quotients by them overflow; nor of two arguments.
     highest: the order of the derivatives that are tried. without: those that are not, by their orders.
@@ -38,6 +38,18 @@ class Function:
 
     def __repr__(self):
         return self.name
+
+    def slope(self, orders):
+        """The derivative of these orders, or None."""
+        if not self.slopes or not any(orders):
+            return None
+        return self.slopes[orders] if isinstance(self.slopes, dict) else self.slopes[sum(orders) - 1]
+
+    def scale_at(self, orders, at):
+        scale = self.scale[sum(orders)]
+        if isinstance(scale, dict):
+            scale = scale.get(orders, 0)
+        return scale(*map(mpf, at)) if callable(scale) else scale
 
 
 TABLE = []
@@ -59,6 +71,10 @@ PI = lambda: +mp.pi  # noqa: E731
 
 def sigmoid(x):
     return 1 / (1 + mp.exp(-x))
+
+
+def logistic_slope(x):
+    return mp.exp(-abs(x)) / (1 + mp.exp(-abs(x))) ** 2
 
 
 def softplus(x):
@@ -326,6 +342,13 @@ unary(
     "np.logaddexp",
     lambda x, y: max(x, y) + mp.log1p(mp.exp(-abs(x - y))),
     arity=2,
+    slopes={
+        (1, 0): lambda x, y: sigmoid(x - y),
+        (0, 1): lambda x, y: sigmoid(y - x),
+        (2, 0): lambda x, y: logistic_slope(x - y),
+        (1, 1): lambda x, y: -logistic_slope(x - y),
+        (0, 2): lambda x, y: logistic_slope(x - y),
+    },
     scale=(0, lambda x, y: abs(x - y) * mp.exp(-abs(x - y)), 0.25),  # the difference is rounded
 )
 unary("np.logaddexp2", lambda x, y: max(x, y) + mp.log1p(mpf(2) ** -abs(x - y)) / mp.log(2), arity=2)
@@ -445,20 +468,51 @@ add(
     only=lambda x, t: t <= 0,
     scale=[lambda x, t, n=n: mp.exp(t) * (abs(t) + abs(x) + n) for n in (0, 1, 2)],
 )
-add("nn.poisson_nll_loss", lambda x, t: nn.poisson_nll_loss(x, t, reduction="none"), lambda x, t: mp.exp(x) - t * x, 2)
+add(
+    "nn.poisson_nll_loss",
+    lambda x, t: nn.poisson_nll_loss(x, t, reduction="none"),
+    lambda x, t: mp.exp(x) - t * x,
+    2,
+    slopes={
+        (1, 0): lambda x, t: mp.exp(x) - t,
+        (0, 1): lambda x, t: -x,
+        (2, 0): lambda x, t: mp.exp(x),
+        (1, 1): lambda x, t: mpf(-1),
+        (0, 2): lambda x, t: mpf(0),
+    },
+    only=lambda x, t: abs(x) * abs(t) < 1e38,  # no difference of infinities
+    scale=(lambda x, t: mp.exp(x) + abs(t * x), {(1, 0): lambda x, t: mp.exp(x) + abs(t)}, 0),
+)
 add(
     "nn.poisson_nll_loss(rates)",
     lambda x, t: nn.poisson_nll_loss(x, t, log_input=False, reduction="none"),
     lambda x, t: x - t * mp.log(x + mpf(1e-8)),
     2,
     only=lambda x, t: x >= 0,
+    slopes={
+        (1, 0): lambda x, t: 1 - t / (x + mpf(1e-8)),
+        (0, 1): lambda x, t: -mp.log(x + mpf(1e-8)),
+        (2, 0): lambda x, t: t / (x + mpf(1e-8)) ** 2,
+        (1, 1): lambda x, t: -1 / (x + mpf(1e-8)),
+        (0, 2): lambda x, t: mpf(0),
+    },
+    scale=(  # x + 1e-8 is rounded
+        lambda x, t: x + abs(t) * (1 + abs(mp.log(x + mpf(1e-8)))),
+        {(1, 0): lambda x, t: 1 + abs(t) / (x + mpf(1e-8)), (0, 1): 1},
+        0,
+    ),
 )
 add(
     "nn.gaussian_nll_loss(x, 0.5, var)",
     lambda x, v: nn.gaussian_nll_loss(x, 0.5, v, reduction="none"),
     lambda x, v: (mp.log(v) + (x - mpf(0.5)) ** 2 / v) / 2,
     2,
-    only=lambda x, v: v > 1e-5,
+    only=lambda x, v: 1e-5 < v < 1e37,
+    scale=(
+        lambda x, v: abs(mp.log(v)) + (x - mpf(0.5)) ** 2 / v,
+        {(0, 1): lambda x, v: 1 / v + (x - mpf(0.5)) ** 2 / v**2},
+        {(0, 2): lambda x, v: 1 / v**2 + (x - mpf(0.5)) ** 2 / v**3},
+    ),
 )
 add("lax.clamp(-1, x, 2)", lambda x: lax.clamp(-1.0, x, 2.0), lambda x: clip(x, -1, 2))
 add("np.clip(x, -1, 2)", lambda x: rnp.clip(x, -1.0, 2.0), lambda x: clip(x, -1, 2))

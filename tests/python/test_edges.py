@@ -142,9 +142,7 @@ def transform(function, orders):
 def true_values(function, orders, at):
     if function.only is not None and not function.only(*at) or function.periodic and not np.isfinite(at).all():
         return None
-    slope = None
-    if function.slopes and any(orders):
-        slope = function.slopes[orders] if isinstance(function.slopes, dict) else function.slopes[sum(orders) - 1]
+    slope = function.slope(orders)
     return _truth_at(slope or function.truth, (0,) if slope else orders, function.periodic, at)
 
 
@@ -190,8 +188,7 @@ def sweep(function, dtype, every=1, at=None):
                     value = true_values(function, (0,) * function.arity, at)
                     if value is not None and abs(value) > limits(dtype)[2]:  # what overflows has no derivatives
                         continue
-                scale = function.scale[sum(orders)]
-                off = error(got[i], want, dtype, scale(*map(mpmath.mpf, at)) if callable(scale) else scale)
+                off = error(got[i], want, dtype, function.scale_at(orders, at))
                 if off > allowed:
                     fails.append((mode, orders, at, got[i], float(want), off))
     return fails

@@ -157,8 +157,8 @@ def glu(x, axis=-1):
     axis = axis_of(axis, x.ndim, "glu")
     if x.shape[axis] % 2:
         raise ValueError(f"glu: axis {axis} of shape {x.shape} has an odd extent")
-    half, gate = rnp.split(x, 2, axis)
-    return half * node("sigmoid", gate)
+    half, gate = (rnp.astype(v, rnp.promote_types(v.dtype, "float32")) for v in rnp.split(x, 2, axis))
+    return rnp.astype(half * node("sigmoid", gate), x.dtype)  # the gate of a half may be 0 where the product is not
 
 
 @op("x", "slope")
