@@ -3,7 +3,7 @@
 // usage: language_model MODEL [threads: 1, or 1,avx2] [products: auto] [cache: f32] [context: 128] [sequences: 1]
 // [MODE]
 // MODEL is a GGUF file or a folder. The output is one JSON object in milliseconds. MODE is one of:
-//   breakdown                  adds the time of each kernel, on stderr
+//   breakdown                  adds the time of each kernel on one thread, and what each thread did, on stderr
 //   decode                     times single tokens alone
 //   start [FORMS [TOKENIZER]]  times load to first token, with its parts. FORMS: a folder of saved packed weights, or
 //   "".
@@ -28,6 +28,7 @@
 #include "rlx/formats/json.h"
 #include "rlx/formats/mapped_file.h"
 #include "rlx/formats/packed_weight_files.h"
+#include "rlx/formats/thread_times.h"
 #include "rlx/generation/language_model.h"
 #include "rlx/models/decoder_model.h"
 #include "rlx/rlx.h"
@@ -126,6 +127,32 @@ void time_start(const std::string& path, const DecoderOptions& options, Session&
                 static_cast<double>(m.packed_weights()->saved_bytes()) / 1e6);
   std::printf("\"peak_mb\": %.0f, \"anonymous_mb\": %.0f, \"file_mb\": %.0f}\n", peak, anonymous,
               static_cast<double>(std::filesystem::file_size(path)) / 1e6);
+}
+
+// The matmuls of a run of some tokens: 10^9 operations, and 10^6 bytes that they read.
+struct MatmulWork {
+  double gop = 0, read_mb = 0;
+};
+MatmulWork matmul_work(DecoderModel& m, std::size_t tokens) {
+  MatmulWork work;
+  m.reset();
+  for (const NodeTime& t : m.profile(prompt(tokens, m.config().vocab_size, 1))) {
+    if (t.op.find("matmul") == std::string::npos) continue;
+    work.gop += t.cost.flops / 1e9, work.read_mb += t.cost.read_bytes / 1e6;
+  }
+  return work;
+}
+
+// The time of each thread in some runs of the same tokens.
+template <class F>
+void thread_breakdown(int runs, F&& run) {
+  Trace trace;
+  for (int i = 0; i < runs; ++i) {
+    const TraceScope recorded(&trace);
+    const TraceSpan span("run", "run");
+    run();
+  }
+  std::fprintf(stderr, "%s\n", thread_times_text(thread_times(trace), runs).c_str());
 }
 
 void breakdown(DecoderModel& m, std::size_t tokens) {
@@ -252,14 +279,22 @@ int main(int argc, char** argv) {
     std::sort(decode.begin(), decode.end());
     std::printf(
         "\"decode_p50\": %.2f, \"decode_p10\": %.2f, \"n\": %zu, \"context\": %zu, \"prefill128\": %.2f, "
-        "\"prefill512\": %.2f, \"load_s\": %.2f, \"cpus\": %.3f}\n",
+        "\"prefill512\": %.2f, \"load_s\": %.2f, \"cpus\": %.3f, ",
         decode[decode.size() / 2], decode[decode.size() / 10], decode.size(), context, median(p128), median(p512),
         loaded / 1e3, use.cpus());
+    std::printf("\"gop128\": %.3f, \"gop512\": %.3f, \"read_mb\": %.3f}\n", matmul_work(m, 128).gop,
+                matmul_work(m, 512).gop, matmul_work(m, 1).read_mb);
     if (arg(7, "") == "breakdown") {
+      const std::size_t all = std::min<std::size_t>(context, 512);
       prefill(context);
       breakdown(m, 1);
+      thread_breakdown(8, [&] { (void)m.forward({ids.data(), 1}); });
       m.reset();
-      breakdown(m, std::min<std::size_t>(context, 512));
+      breakdown(m, all);
+      thread_breakdown(3, [&] {
+        m.reset();
+        (void)m.forward(prompt(all, vocab, 1), LogitRows::Last);
+      });
     }
   } catch (const Error& e) {
     std::fprintf(stderr, "%s\n", e.what());

@@ -1,6 +1,7 @@
-// The limits of the machine that benches compare with: FMA peak, the best GEMM tile with everything in L1, and the rate
-// of reading a buffer of the size of a model's weights again and again.
-// usage: limits [isa] [threads] [MB to read: 42]; prints one JSON object: GFLOP/s and GB/s of all threads together
+// The limits of the machine that benches compare with: FMA peak, the best GEMM tile with everything in L1, the peak of
+// int8 dot products of vectors (AMX is not used), and the rate of reading a buffer of the size of a model's weights
+// again and again.
+// usage: limits [isa] [threads] [MB to read: 42]; prints one JSON object: GFLOP/s, Gop/s and GB/s of all threads
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -14,6 +15,7 @@
 #include "bench/before.h"
 #include "rlx/backends/cpu/kernels.h"
 #include "rlx/backends/cpu/limits.h"
+#include "rlx/backends/cpu/quant/interleaved_kernels.h"
 #include "rlx/error.h"
 #include "rlx/tensor/tensor.h"
 
@@ -67,7 +69,7 @@ double read_rate(const rlx::Tensor& buffer) {
 
 // All threads measure at the same time.
 struct Peaks {
-  double fma = 0, tile = 0, read = 0;
+  double fma = 0, tile = 0, int8 = 0, read = 0;
 };
 
 Peaks measure(const KernelTable& k, int threads, std::int64_t read_bytes) {
@@ -83,9 +85,11 @@ Peaks measure(const KernelTable& k, int threads, std::int64_t read_bytes) {
     p.fma = rlx::cpu::fma_gflops(k);
     meet(2);
     p.tile = tile_peak(k);
+    meet(3);
+    p.int8 = rlx::cpu::best_rate(12, [&] { return k.interleaved->dot_peak(20000); });
     // Each thread reads its share. The buffers use huge pages, as packed weights do.
     const auto buffer = rlx::Tensor::zeros(rlx::Shape({rlx::Dim(read_bytes / threads)}, rlx::DType::U8));
-    meet(3);
+    meet(4);
     p.read = read_rate(buffer);
   };
   std::vector<std::thread> workers;
@@ -93,7 +97,7 @@ Peaks measure(const KernelTable& k, int threads, std::int64_t read_bytes) {
   work(0);
   for (std::thread& w : workers) w.join();
   Peaks sum;
-  for (const Peaks& p : peaks) sum.fma += p.fma, sum.tile += p.tile, sum.read += p.read;
+  for (const Peaks& p : peaks) sum.fma += p.fma, sum.tile += p.tile, sum.int8 += p.int8, sum.read += p.read;
   return sum;
 }
 
@@ -107,8 +111,9 @@ int main(int argc, char** argv) {
     const std::int64_t megabytes = argc > 3 ? std::max(1, std::atoi(argv[3])) : 42;
     const KernelTable& k = rlx::cpu::kernels_for(isa);
     const Peaks peaks = measure(k, threads, megabytes * 1'000'000);
-    std::printf("{\"isa\":\"%s\",\"threads\":%d,\"fma_gflops\":%.2f,\"tile_gflops\":%.2f,\"read_gbytes\":%.2f}\n",
-                std::string(rlx::cpu::isa_name(isa)).c_str(), threads, peaks.fma, peaks.tile, peaks.read);
+    std::printf("{\"isa\":\"%s\",\"threads\":%d,\"fma_gflops\":%.2f,\"tile_gflops\":%.2f,\"int8_gops\":%.2f,",
+                std::string(rlx::cpu::isa_name(isa)).c_str(), threads, peaks.fma, peaks.tile, peaks.int8);
+    std::printf("\"read_gbytes\":%.2f}\n", peaks.read);
   } catch (const rlx::Error& e) {
     std::fprintf(stderr, "%s\n", e.what());
     return 1;

@@ -27,6 +27,7 @@
 #include "cli/terminal.h"
 #include "cli/usage.h"
 #include "rlx/formats/json.h"
+#include "rlx/formats/thread_times.h"
 #include "rlx/models/config.h"
 #include "rlx/models/encoder/bert.h"
 #include "rlx/models/sentence_encoder.h"
@@ -278,6 +279,34 @@ void add_breakdown(JsonWriter& json, const std::vector<KernelTime>& rows, const 
   json.end_array();
 }
 
+// For --breakdown on the cpu with several threads: what each thread does, with its waits.
+constexpr int kThreadRuns = 15;
+template <class F>
+std::vector<ThreadTimes> threads_of(const BenchOptions& o, const CompiledGraph& f, const Session& session, F&& run) {
+  if (!o.breakdown || f.device() != Device::Cpu || session.target()->threads() == 1) return {};
+  Trace trace;
+  for (int i = 0; i < kThreadRuns; ++i) {
+    const TraceScope recorded(&trace);
+    const TraceSpan span("run", "run");
+    run();
+  }
+  return thread_times(trace);
+}
+
+void add_threads(JsonWriter& json, const std::vector<ThreadTimes>& threads) {
+  if (threads.empty()) return;
+  const auto us = [](double ms) { return ms * 1e3 / kThreadRuns; };
+  json.key("thread_breakdown").begin_array();
+  for (const ThreadTimes& t : threads) {
+    json.begin_object().member("thread", t.thread).member("busy_us", us(t.busy_ms));
+    json.member("waiting_us", us(t.waiting_ms)).key("kernels").begin_array();
+    for (const ThreadTimes::Kernel& k : t.kernels)
+      json.begin_object().member("op", k.op).member("kernel", k.kernel).member("us", us(k.ms)).end_object();
+    json.end_array().end_object();
+  }
+  json.end_array();
+}
+
 // For --breakdown on the cpu: measures the limits of the machine now, and prints them unless the output is JSON.
 MachineLimits measured_limits(const BenchOptions& o, const CompiledGraph& f) {
   if (!o.breakdown || f.device() != Device::Cpu) return {};
@@ -342,7 +371,8 @@ void bench_model(const BenchOptions& o) {
     f.prepare_shape(std::vector<std::vector<std::int64_t>>{dims, dims});
     double compile_ms = us_since(t) / 1e3;
     Run r(b, s, config.width(), config.encoder.vocab_size);
-    const Timing timing = measure(o, [&] { f.run_into(r.inputs, {&r.output, 1}); });
+    const auto run = [&] { f.run_into(r.inputs, {&r.output, 1}); };
+    const Timing timing = measure(o, run);
     const double flops = profiled_flops(f, r.inputs);
     if (o.json) {
       const GemmShare gemm = gemm_share(f, r);
@@ -357,10 +387,12 @@ void bench_model(const BenchOptions& o) {
       json.member("gflop", flops / 1e9).member("gemm_gflop", gemm.flops / 1e9).member("gemm_us", gemm.ns / 1e3);
       json.member("check", check);
       if (o.breakdown) add_breakdown(json, breakdown_of(f, r.inputs, limits), limits);
+      add_threads(json, threads_of(o, f, session, run));
       print_json(std::move(json));
     } else {
       print_row(o.shapes[n], timing, flops, compile_ms, f);
       if (o.breakdown) print_breakdown(breakdown_of(f, r.inputs, limits), f);
+      std::printf("%s", thread_times_text(threads_of(o, f, session, run), kThreadRuns).c_str());
     }
     std::fflush(stdout);
   }
@@ -417,17 +449,20 @@ void bench_graph(const BenchOptions& o) {
     const Tensor& t = values.at(inputs[i]);
     views.push_back({t.data(), t.dtype(), dims[i], t.size_bytes()});
   }
-  const Timing timing = measure(o, [&] { f.run_slots(views); });
+  const auto run = [&] { f.run_slots(views); };
+  const Timing timing = measure(o, run);
   const double flops = profiled_flops(f, views);
   if (o.json) {
     JsonWriter json = json_row("graph", f, session, o, name, timing);
     json.member("ready_ms", ready_ms).member("prepared_bytes", std::uint64_t{f.prepared_bytes()});
     json.member("arena_bytes", std::uint64_t{f.arena_bytes()}).member("gflop", flops / 1e9);
     if (o.breakdown) add_breakdown(json, breakdown_of(f, views, limits), limits);
+    add_threads(json, threads_of(o, f, session, run));
     print_json(std::move(json));
   } else {
     print_row(name, timing, flops, ready_ms, f);
     if (o.breakdown) print_breakdown(breakdown_of(f, views, limits), f);
+    std::printf("%s", thread_times_text(threads_of(o, f, session, run), kThreadRuns).c_str());
   }
   if (o.memory) report_memory(*session.open_device(), f.prepared_bytes());
 }
@@ -475,7 +510,7 @@ void register_bench(CommandLine& line) {
   sub.add_option("--seconds", o->budget_s, "Time budget of a graph or shape").in_range(0.001, 3600.0);
   sub.add_flag("--json", o->json, "One JSON object per graph or shape, with --breakdown also the kernels");
   add_memory_flag(sub, o->memory);
-  sub.add_flag("--breakdown", o->breakdown, "Time by kernel, beside the roofline of arithmetic and memory");
+  sub.add_flag("--breakdown", o->breakdown, "Time by kernel beside the roofline, and what each thread does and waits");
   sub.footer(concat_text(
       "Inputs and params of a graph that no file gives get made-up values, the same in every run.\n\n", kExitStatus));
   sub.callback([o] { bench(*o); });

@@ -93,6 +93,13 @@ TEST_CASE("rlx bench --breakdown: kernels beside the roofline measured in the sa
   CHECK(contains(r.out, "roofline us"));
   CHECK(contains(r.out, "gemm_packed_f32"));
   CHECK(contains(r.out, "\n  all "));
+  CHECK(!contains(r.out, "waiting"));
+  const ProgramResult two =
+      run_rlx("bench --model " + model_dir() + " --shapes 8x32 --threads 2 --runs 3 --seconds 0.1 --breakdown");
+  REQUIRE_MESSAGE(two.status == 0, two.err);
+  CHECK(contains(two.out, "ms a run of each thread"));
+  CHECK(contains(two.out, "caller"));
+  CHECK(contains(two.out, "\nwaiting "));
   // bench/minilm divides these two.
   const ProgramResult json =
       run_rlx("bench --model " + model_dir() + " --shapes 1x8 --threads 1 --runs 3 --seconds 0.1 --json");

@@ -11,6 +11,7 @@
 
 #include "rlx/base/trace.h"
 #include "rlx/formats/mapped_file.h"
+#include "rlx/formats/thread_times.h"
 #include "rlx/ir/text.h"
 #include "rlx/runtime/env.h"
 #include "rlx/runtime/reports.h"
@@ -46,6 +47,68 @@ std::vector<NamedInput> input_of(const CompiledGraph& f) {
 }
 
 }  // namespace
+
+TEST_CASE("times of threads: kernels without what is inside of them, and waits") {
+  Trace trace;
+  const std::int64_t at = Trace::now_ns();
+  const auto record = [&](std::uint32_t name, std::int64_t begin_us, std::int64_t end_us) {
+    trace.record(name, at + begin_us * 1000, at + end_us * 1000);
+  };
+  const std::uint32_t run = trace.name("run", "run"), inner = trace.name("run", "submit");
+  const std::uint32_t loop = trace.name("step", "scan", "\"kernel\":\"loop\"");
+  const std::uint32_t add = trace.name("step", "add", "\"kernel\":\"tape\"");
+  record(add, 20, 30), record(add, 40, 50), record(loop, 10, 60), record(inner, 5, 95), record(run, 0, 100);
+  record(run, 200, 300);
+  std::thread([&] {
+    trace.name_thread("rlx worker 1");
+    record(add, 30, 70);
+  }).join();
+  const std::vector<ThreadTimes> threads = thread_times(trace);
+  REQUIRE(threads.size() == 2);
+  CHECK(threads[0].thread == "caller");
+  CHECK(threads[1].thread == "rlx worker 1");
+  CHECK(threads[0].busy_ms == doctest::Approx(0.05));
+  CHECK(threads[0].waiting_ms == doctest::Approx(0.15));
+  CHECK(threads[1].busy_ms == doctest::Approx(0.04));
+  CHECK(threads[1].waiting_ms == doctest::Approx(0.16));
+  REQUIRE(threads[0].kernels.size() == 2);
+  CHECK(threads[0].kernels[0].op == "scan");
+  CHECK(threads[0].kernels[0].ms == doctest::Approx(0.03));
+  CHECK(threads[0].kernels[1].kernel == "tape");
+  CHECK(threads[0].kernels[1].ms == doctest::Approx(0.02));
+  CHECK(threads[0].kernels[1].pieces == 2);
+  const std::string text = thread_times_text(threads, 2);
+  CHECK(text.find("add  tape") != std::string::npos);
+  CHECK(text.find("waiting") != std::string::npos);
+  CHECK(text.find("0.075") != std::string::npos);  // a run of thread 0
+  CHECK(thread_times_text({}, 1).empty());
+}
+
+TEST_CASE("times of threads in runs of several threads") {
+  Session session;
+  session.with_threads(2);
+  CompiledGraph f = session.compile(layers(4, 64, 256));
+  set_all(f);
+  (void)f.run(input_of(f));
+  Trace trace;
+  for (int i = 0; i < 3; ++i) {
+    const TraceScope recorded(&trace);
+    const TraceSpan span("run", "run");
+    (void)f.run(input_of(f));
+  }
+  const std::vector<ThreadTimes> threads = thread_times(trace);
+  REQUIRE(!threads.empty());  // the second thread may come too late for any work
+  for (const ThreadTimes& t : threads) {
+    CAPTURE(t.thread);
+    double sum = 0;
+    for (const auto& k : t.kernels) {
+      CHECK(!k.kernel.empty());
+      sum += k.ms;
+    }
+    CHECK(sum == doctest::Approx(t.busy_ms));
+    CHECK(t.busy_ms + t.waiting_ms == doctest::Approx(threads[0].busy_ms + threads[0].waiting_ms));
+  }
+}
 
 TEST_CASE("traces: compile, weights, runs and every step, nested, on one thread and on several") {
   for (int threads : {1, 3}) {
