@@ -137,7 +137,7 @@ MatmulWork matmul_work(DecoderModel& m, std::size_t tokens) {
   MatmulWork work;
   m.reset();
   for (const NodeTime& t : m.profile(prompt(tokens, m.config().vocab_size, 1))) {
-    if (t.op.find("matmul") == std::string::npos) continue;
+    if (!t.kernel.starts_with("gemm")) continue;
     work.gop += t.cost.flops / 1e9, work.read_mb += t.cost.read_bytes / 1e6;
   }
   return work;
