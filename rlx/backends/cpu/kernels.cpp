@@ -23,9 +23,7 @@ namespace rlx::cpu {
 namespace {
 
 constexpr std::int64_t kStreamBytes = 16LL << 20;  // larger outputs do not stay in the cache
-// A transpose takes the lines that it writes in an order that defeats prefetching, so a plain store waits for each line
-// that is not in L2.
-constexpr std::int64_t kStreamTransposedBytes = 4LL << 20;
+constexpr std::int64_t kFetchBytes = 1 << 20;      // larger outputs do not stay in L2
 
 constexpr std::array<std::string_view, 5> kIsaNames = {"generic", "sse4", "avx2", "avx512", "neon"};
 
@@ -334,8 +332,8 @@ void copy_prepare(StridedCopy& c) {
     --c.rank;
   }
   const std::int64_t bytes = elements * c.element_bytes;
-  const bool transposed = c.rank > 1 && c.y_strides[c.rank - 1] == 1 && c.x_strides[c.rank - 2] == 1;
-  c.stream = bytes > kStreamBytes || (transposed && bytes >= kStreamTransposedBytes);
+  c.stream = bytes > kStreamBytes;
+  c.fetch_lines = bytes > kFetchBytes;
   constexpr std::int64_t kChunkBytes = 128 << 10;
   if (c.rank == 0) {
     c.rows = c.rows_per_chunk = c.chunks = 1;

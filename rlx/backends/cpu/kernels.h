@@ -468,7 +468,8 @@ struct StridedCopy {
   std::int64_t chunks = 0;  // set by copy_prepare
   std::int64_t rows = 0;    // set by copy_prepare: product of all dims but those of the inner tile
   std::int64_t rows_per_chunk = 0;
-  bool stream = false;
+  bool stream = false;       // set by copy_prepare: runs are written past the caches
+  bool fetch_lines = false;  // set by copy_prepare: a transpose fetches the lines that it will write
 };
 
 /// Checks, drops and merges axes, and chooses chunks. Error{InvalidArgument} on a bad element size or rank.
