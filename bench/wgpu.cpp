@@ -81,7 +81,7 @@ class ClockedBackend final : public Backend {
   std::string_view name() const override { return wgpu_->name(); }
   Presence probe(Device kind) const noexcept override { return wgpu_->probe(kind); }
   std::shared_ptr<const Target> target(const BackendOptions& o) const override { return wgpu_->target(o); }
-  std::unique_ptr<const ExecutableGraph> compile_lir(LirModule lir, const BackendOptions& o) const override {
+  std::unique_ptr<const Executable> compile_lir(LirModule lir, const BackendOptions& o) const override {
     return wgpu_->compile_lir(std::move(lir), o);
   }
   std::shared_ptr<OpenDevice> open(DeviceId id, const DeviceOptions&) const override {

@@ -67,7 +67,7 @@ using rlx::DType, rlx::Element, rlx::ElementSubtype, rlx::QuantScheme, rlx::Scal
 
 namespace driver {
 using rlx::all_devices, rlx::device_info, rlx::parse_device, rlx::time_ns;
-using rlx::Backend, rlx::Device, rlx::DeviceInfo, rlx::ExecutableGraph, rlx::Target, rlx::Tick;
+using rlx::Backend, rlx::Device, rlx::DeviceInfo, rlx::Executable, rlx::Target, rlx::Tick;
 }  // namespace driver
 
 namespace runtime {

@@ -7,11 +7,11 @@
 
 namespace rlx {
 
-void ExecutableGraph::encode(NodeId, std::size_t, const ColumnRange&, DType, const std::byte*, std::byte*) const {
+void Executable::encode(NodeId, std::size_t, const ColumnRange&, DType, const std::byte*, std::byte*) const {
   check(false, "this backend makes no packed layouts");
 }
 
-void ExecutableGraph::decode(NodeId, std::size_t, const std::byte*, DType, std::byte*) const {
+void Executable::decode(NodeId, std::size_t, const std::byte*, DType, std::byte*) const {
   check(false, "this backend reads no packed layouts back");
 }
 

@@ -67,10 +67,10 @@ struct RunArguments {
   StepRange range{};
 };
 
-/// Code bound to memory. One thread at a time may submit.
-class BoundGraph {
+/// Code bound to memory, at the extents of one set of inputs. One thread at a time may submit.
+class Instance {
  public:
-  virtual ~BoundGraph() = default;
+  virtual ~Instance() = default;
   /// Starts a run after the work on the stream, and returns the event of its end. On the host the run executes at once,
   /// on this thread. It then throws what a kernel reported and returns the empty event. It allocates nothing, except
   /// for `times`.
@@ -84,9 +84,9 @@ struct ColumnRange {
 using FormColumns [[deprecated("now ColumnRange")]] = ColumnRange;
 
 /// Immutable code compiled from an LIR, shared by all clones.
-class ExecutableGraph {
+class Executable {
  public:
-  virtual ~ExecutableGraph() = default;
+  virtual ~Executable() = default;
   virtual const LirModule& lir() const = 0;
   /// Writes columns of source `source` of the relayout `node` of `lir().prepare` into the packed bytes. `values` are
   /// all elements of the source, of any real dtype. They are rounded once if the packed layout holds less precision.
@@ -99,13 +99,17 @@ class ExecutableGraph {
   /// Code for runs of `program`: `lir()`, or, when that has symbols, the same nodes, schedule and arenas with bound
   /// extents. `arenas` are those of its plan; for a part of a program (`LirModule::ranges`) only those of its device.
   /// Program and arenas must outlive the result.
-  virtual std::unique_ptr<BoundGraph> bind(OpenDevice& device, const LirModule& program,
-                                           std::span<const BufferView> arenas) const = 0;
+  virtual std::unique_ptr<Instance> bind(OpenDevice& device, const LirModule& program,
+                                         std::span<const BufferView> arenas) const = 0;
   /// The kernel that runs a node, for reports: "gemm_f32 (avx512)".
   virtual std::string kernel_name(NodeId node) const = 0;
   /// The program's text as the device receives it. Empty when it is not text.
   virtual std::string code() const { return {}; }
 };
+
+// Names of the last release.
+using ExecutableGraph [[deprecated("now Executable")]] = Executable;
+using BoundGraph [[deprecated("now Instance")]] = Instance;
 
 struct Cost;
 
@@ -166,7 +170,7 @@ class Backend {
   /// Code for `lir.ranges`. Steps outside these ranges run on other devices or are run by the program itself
   /// (exec/program.h), and need no kernel here. The code whose last range ends the schedule makes the copies after the
   /// steps.
-  virtual std::unique_ptr<const ExecutableGraph> compile_lir(LirModule lir, const BackendOptions& options) const = 0;
+  virtual std::unique_ptr<const Executable> compile_lir(LirModule lir, const BackendOptions& options) const = 0;
   /// Measures the limits of what a timed run uses (on the CPU: one thread). None when the backend cannot tell.
   virtual std::optional<MachineLimits> measure_limits(const BackendOptions&) const { return std::nullopt; }
 };

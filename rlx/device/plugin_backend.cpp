@@ -136,9 +136,9 @@ class PluginProgram {
   rlx_program* handle_ = nullptr;
 };
 
-class PluginBound final : public BoundGraph {
+class PluginInstance final : public Instance {
  public:
-  PluginBound(std::shared_ptr<PluginDevice> device, std::shared_ptr<const PluginProgram> program, const Graph& g)
+  PluginInstance(std::shared_ptr<PluginDevice> device, std::shared_ptr<const PluginProgram> program, const Graph& g)
       : device_(std::move(device)), program_(std::move(program)) {
     for (Value v : g.outputs()) made_.push_back({g.shape(v).size_bytes(), nullptr});
     for (NodeId id : g.leaves(OpKind::State)) renewed_.push_back({g.shape(id).size_bytes(), nullptr});
@@ -252,19 +252,19 @@ class PluginBound final : public BoundGraph {
 };
 
 /// A graph with symbols is compiled when their values are bound.
-class PluginExecutable final : public ExecutableGraph {
+class PluginExecutable final : public Executable {
  public:
   PluginExecutable(std::shared_ptr<const PluginTable> table, Device device, DeviceOptions options, LirModule lir)
       : table_(std::move(table)), device_(device), options_(std::move(options)), lir_(std::move(lir)) {
     if (lir_.graph.is_static()) program_ = program_of(lir_);
   }
   const LirModule& lir() const override { return lir_; }
-  std::unique_ptr<BoundGraph> bind(OpenDevice& device, const LirModule& program,
-                                   std::span<const BufferView>) const override {
+  std::unique_ptr<Instance> bind(OpenDevice& device, const LirModule& program,
+                                 std::span<const BufferView>) const override {
     auto* const ours = dynamic_cast<PluginDevice*>(&device);
     check(ours && &ours->table() == table_.get(), "a program of a plug-in was bound to a device of another backend");
     const bool whole = program_ && &program == &lir_;  // not the program that runs before a sync point
-    return std::make_unique<PluginBound>(ours->self(), whole ? program_ : program_of(program), program.graph);
+    return std::make_unique<PluginInstance>(ours->self(), whole ? program_ : program_of(program), program.graph);
   }
   std::string kernel_name(NodeId) const override { return table_->name(); }
 
@@ -325,7 +325,7 @@ class PluginBackend final : public Backend {
     if (!known) known = std::make_shared<const PluginTarget>(table_, device_, options.options);
     return known;
   }
-  std::unique_ptr<const ExecutableGraph> compile_lir(LirModule lir, const BackendOptions& options) const override {
+  std::unique_ptr<const Executable> compile_lir(LirModule lir, const BackendOptions& options) const override {
     return std::make_unique<PluginExecutable>(table_, device_, options.options, std::move(lir));
   }
 

@@ -47,7 +47,7 @@ void HostControlledNode::Body::run(Stream& stream) {
 }
 
 HostControlledNode::HostControlledNode(const Graph& g, const LirBodies& plan,
-                                       std::vector<std::unique_ptr<BoundGraph>> bodies, std::vector<BufferView> ranges,
+                                       std::vector<std::unique_ptr<Instance>> bodies, std::vector<BufferView> ranges,
                                        std::size_t granule)
     : graph_(g), plan_(plan), ranges_(std::move(ranges)), granule_(granule) {
   const Node& n = g.node(plan.node);

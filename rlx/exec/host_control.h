@@ -19,7 +19,7 @@ class HostControlledNode {
  public:
   /// `bodies[b]` is body b of `plan`, bound. `ranges` are the locations of the plan's ranges. Offsets that streams copy
   /// from and to are multiples of `granule`.
-  HostControlledNode(const Graph& g, const LirBodies& plan, std::vector<std::unique_ptr<BoundGraph>> bodies,
+  HostControlledNode(const Graph& g, const LirBodies& plan, std::vector<std::unique_ptr<Instance>> bodies,
                      std::vector<BufferView> ranges, std::size_t granule);
   /// Runs the node after the work on the stream, from the given operands into the given results. Blocks while it waits
   /// for a decision. The last work may still be running when it returns.
@@ -28,7 +28,7 @@ class HostControlledNode {
  private:
   /// A body and the locations for its next run.
   struct Body {
-    std::unique_ptr<BoundGraph> bound;
+    std::unique_ptr<Instance> bound;
     std::vector<RunSlot> inputs, outputs;
     void run(Stream& stream);
   };

@@ -43,7 +43,7 @@ void HostControlledValues::Body::run(Stream& stream) {
 }
 
 HostControlledValues::HostControlledValues(const Graph& g, const LirPart& part,
-                                           std::vector<std::unique_ptr<BoundGraph>> bodies)
+                                           std::vector<std::unique_ptr<Instance>> bodies)
     : graph_(g), part_(part), loop_(loop_parts(g.node(part.nodes[0]).op).value_or(LoopParts{})) {
   for (std::size_t b = 0; b < bodies.size(); ++b) {
     const LirModule& m = part.modules[b];

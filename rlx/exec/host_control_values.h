@@ -23,7 +23,7 @@ TensorView view_of(const Shape& shape, std::span<const std::int64_t> dims, const
 class HostControlledValues {
  public:
   /// `bodies[b]` is body b of `part`, bound.
-  HostControlledValues(const Graph& g, const LirPart& part, std::vector<std::unique_ptr<BoundGraph>> bodies);
+  HostControlledValues(const Graph& g, const LirPart& part, std::vector<std::unique_ptr<Instance>> bodies);
   /// Runs the node after the work on the stream. It may consume an operand that nobody else holds. Blocks while it
   /// waits for a decision or for rows. The last work may still be running when it returns the results. When it fails,
   /// operands that were not donated to a body are unchanged.
@@ -34,7 +34,7 @@ class HostControlledValues {
  private:
   /// A body and the values for its next run.
   struct Body {
-    std::unique_ptr<BoundGraph> bound;
+    std::unique_ptr<Instance> bound;
     std::vector<Shape> takes, makes;
     std::vector<HeldValue> in, out;
     std::vector<RunSlot> inputs, outputs;

@@ -19,7 +19,7 @@ namespace rlx {
 namespace {
 
 /// Immutable code of a partitioned program; shared by clones.
-class PartsExecutable final : public ExecutableGraph {
+class PartsExecutable final : public Executable {
  public:
   PartsExecutable(LirModule lir, std::span<const ProgramDevice> devices, std::uint32_t home)
       : lir_(std::move(lir)), devices_(devices.begin(), devices.end()), home_(home) {
@@ -33,8 +33,8 @@ class PartsExecutable final : public ExecutableGraph {
   }
 
   const LirModule& lir() const override { return lir_; }
-  std::unique_ptr<BoundGraph> bind(OpenDevice& device, const LirModule& program,
-                                   std::span<const BufferView> arenas) const override;
+  std::unique_ptr<Instance> bind(OpenDevice& device, const LirModule& program,
+                                 std::span<const BufferView> arenas) const override;
   std::string kernel_name(NodeId node) const override {
     const auto place = places_.find(node);
     if (place != places_.end()) {
@@ -55,17 +55,17 @@ class PartsExecutable final : public ExecutableGraph {
   }
 
  private:
-  friend class PartsBound;
+  friend class PartsInstance;
   LirModule lir_;
   std::vector<ProgramDevice> devices_;
   std::uint32_t home_;
-  std::vector<std::vector<std::unique_ptr<const ExecutableGraph>>> code_;  // [partition][module]
-  std::map<NodeId, std::pair<std::size_t, std::uint32_t>> places_;  // node -> partition, and the node in its graph
+  std::vector<std::vector<std::unique_ptr<const Executable>>> code_;  // [partition][module]
+  std::map<NodeId, std::pair<std::size_t, std::uint32_t>> places_;    // node -> partition, and the node in its graph
 };
 
-class PartsBound final : public BoundGraph {
+class PartsInstance final : public Instance {
  public:
-  PartsBound(const PartsExecutable& exe, OpenDevice& device, const LirModule& program)
+  PartsInstance(const PartsExecutable& exe, OpenDevice& device, const LirModule& program)
       : lir_(program), home_(exe.home_), sides_(exe.devices_.size()), streams_(exe.devices_, exe.home_, device) {
     number_ends();
     for (std::size_t p = 0; p < lir_.plan.parts.size(); ++p) {
@@ -122,7 +122,7 @@ class PartsBound final : public BoundGraph {
     std::vector<HeldValue> held;           // by device, in this run
   };
   struct Part {
-    std::unique_ptr<BoundGraph> bound;  // null: host-controlled
+    std::unique_ptr<Instance> bound;  // null: host-controlled
     std::unique_ptr<HostControlledValues> host_controlled;
     std::vector<BufferView> arenas;
     std::vector<HeldValue> memory;                       // memory of the arenas
@@ -142,7 +142,7 @@ class PartsBound final : public BoundGraph {
   /// back to their slots.
   class Holding {
    public:
-    explicit Holding(PartsBound& b) : b_(b) {
+    explicit Holding(PartsInstance& b) : b_(b) {
       for (std::size_t i = 0; i < b.inputs_.size(); ++i) take(b.inputs_[i], b.run_->inputs[i]);
       for (std::size_t s = 0; s < b.states_.size(); ++s)
         b.values_[b.states_[s]].held[b.state_devices_[s]] = *b.run_->states[s].buffer_slot;
@@ -170,7 +170,7 @@ class PartsBound final : public BoundGraph {
     void give_back(HeldValue& holder, std::uint32_t value, std::uint32_t device) {
       if (!holder) holder = b_.values_[value].held[device];
     }
-    PartsBound& b_;
+    PartsInstance& b_;
   };
 
   std::uint32_t number(Value v) {
@@ -206,7 +206,7 @@ class PartsBound final : public BoundGraph {
     }
   }
 
-  Part bind_part(const LirPart& plan, const std::vector<std::unique_ptr<const ExecutableGraph>>& code) {
+  Part bind_part(const LirPart& plan, const std::vector<std::unique_ptr<const Executable>>& code) {
     Part part;
     OpenDevice& device = streams_.device(plan.device);
     streams_.open(plan.device);
@@ -216,7 +216,7 @@ class PartsBound final : public BoundGraph {
     for (NodeId id : plan.nodes) part.ordered = part.ordered || is_ordered(lir_.graph.node(id).op);
     part.donates.resize(plan.inputs.size());
     if (plan.host_controlled) {
-      std::vector<std::unique_ptr<BoundGraph>> bodies;
+      std::vector<std::unique_ptr<Instance>> bodies;
       for (std::size_t b = 0; b < code.size(); ++b) bodies.push_back(code[b]->bind(device, plan.modules[b], {}));
       part.host_controlled = std::make_unique<HostControlledValues>(lir_.graph, plan, std::move(bodies));
       return part;
@@ -391,15 +391,15 @@ class PartsBound final : public BoundGraph {
   const RunArguments* run_ = nullptr;  // the arguments of the current run
 };
 
-std::unique_ptr<BoundGraph> PartsExecutable::bind(OpenDevice& device, const LirModule& program,
-                                                  std::span<const BufferView>) const {
-  return std::make_unique<PartsBound>(*this, device, program);
+std::unique_ptr<Instance> PartsExecutable::bind(OpenDevice& device, const LirModule& program,
+                                                std::span<const BufferView>) const {
+  return std::make_unique<PartsInstance>(*this, device, program);
 }
 
 }  // namespace
 
-std::unique_ptr<const ExecutableGraph> compile_parts(LirModule lir, std::span<const ProgramDevice> devices,
-                                                     std::uint32_t home) {
+std::unique_ptr<const Executable> compile_parts(LirModule lir, std::span<const ProgramDevice> devices,
+                                                std::uint32_t home) {
   if (lir.plan.parts.empty()) return devices[home].backend->compile_lir(std::move(lir), devices[home].options);
   return std::make_unique<const PartsExecutable>(std::move(lir), devices, home);
 }

@@ -52,9 +52,9 @@ void drop_final_copies(LirBufferPlan& plan) { plan.output_copies.clear(), plan.s
 
 /// Immutable code of a program; shared by clones. `home` is the device of its inputs. For a body it is the device of
 /// the node that holds it.
-class ProgramExecutable final : public ExecutableGraph {
+class SegmentsExecutable final : public Executable {
  public:
-  ProgramExecutable(LirModule lir, std::span<const ProgramDevice> devices, std::uint32_t home)
+  SegmentsExecutable(LirModule lir, std::span<const ProgramDevice> devices, std::uint32_t home)
       : devices_(devices.begin(), devices.end()), home_(home), segments_(segments_of(lir)) {
     for (const LirBodies& b : lir.plan.bodies) {
       auto& made = bodies_.emplace_back();
@@ -84,14 +84,14 @@ class ProgramExecutable final : public ExecutableGraph {
   }
 
   /// Returns the backend's own code when device `home` runs all of it.
-  static std::unique_ptr<const ExecutableGraph> compile(LirModule lir, std::span<const ProgramDevice> devices,
-                                                        std::uint32_t home) {
+  static std::unique_ptr<const Executable> compile(LirModule lir, std::span<const ProgramDevice> devices,
+                                                   std::uint32_t home) {
     if (lir.plan.opaque) return compile_parts(std::move(lir), devices, home);
     const std::vector<Segment> segments = segments_of(lir);
     if (std::all_of(segments.begin(), segments.end(),
                     [&](const Segment& s) { return s.kind == Segment::Kind::Straight && s.device == home; }))
       return devices[home].backend->compile_lir(std::move(lir), devices[home].options);
-    return std::make_unique<const ProgramExecutable>(std::move(lir), devices, home);
+    return std::make_unique<const SegmentsExecutable>(std::move(lir), devices, home);
   }
 
   const LirModule& lir() const override { return code_[home_]->lir(); }
@@ -102,8 +102,8 @@ class ProgramExecutable final : public ExecutableGraph {
   void decode(NodeId node, std::size_t source, const std::byte* layout, DType dtype, std::byte* values) const override {
     code_[home_]->decode(node, source, layout, dtype, values);
   }
-  std::unique_ptr<BoundGraph> bind(OpenDevice& device, const LirModule& program,
-                                   std::span<const BufferView> arenas) const override;
+  std::unique_ptr<Instance> bind(OpenDevice& device, const LirModule& program,
+                                 std::span<const BufferView> arenas) const override;
   std::string kernel_name(NodeId node) const override {
     const LirBufferPlan& plan = lir().plan;
     if (const LirBodies* b = plan.bodies_of(node); b && b->host_controlled) return "host-controlled";
@@ -121,19 +121,19 @@ class ProgramExecutable final : public ExecutableGraph {
   }
 
  private:
-  friend class ProgramBound;
+  friend class SegmentsInstance;
   std::vector<ProgramDevice> devices_;
   std::uint32_t home_;
   std::size_t granule_ = 1;
   std::vector<Segment> segments_;
-  std::vector<std::unique_ptr<const ExecutableGraph>> code_;                 // by device; null: it has no steps
-  std::vector<std::vector<std::unique_ptr<const ExecutableGraph>>> bodies_;  // in the order of the plan
+  std::vector<std::unique_ptr<const Executable>> code_;                 // by device; null: it has no steps
+  std::vector<std::vector<std::unique_ptr<const Executable>>> bodies_;  // in the order of the plan
 };
 
-class ProgramBound final : public BoundGraph {
+class SegmentsInstance final : public Instance {
  public:
-  ProgramBound(const ProgramExecutable& exe, OpenDevice& device, const LirModule& program,
-               std::span<const BufferView> arenas)
+  SegmentsInstance(const SegmentsExecutable& exe, OpenDevice& device, const LirModule& program,
+                   std::span<const BufferView> arenas)
       : exe_(exe),
         lir_(program),
         arenas_(arenas.begin(), arenas.end()),
@@ -194,7 +194,7 @@ class ProgramBound final : public BoundGraph {
   using Clock = std::chrono::steady_clock;
   /// The parts of the program on one device.
   struct Side {
-    std::unique_ptr<BoundGraph> bound;
+    std::unique_ptr<Instance> bound;
     std::vector<RunSlot> states;           // states of other devices are empty
     std::set<std::uint32_t> read_weights;  // empty for the first device
     std::vector<BufferView> weights;       // empty for the first device; copies
@@ -258,7 +258,7 @@ class ProgramBound final : public BoundGraph {
     const std::uint32_t d = lir_.plan.node_device(plan.node);
     std::vector<BufferView> ranges;
     for (const LirRange& r : plan.ranges) ranges.push_back(part_of(arenas_[r.arena], r.offset, r.bytes));
-    std::vector<std::unique_ptr<BoundGraph>> bodies;
+    std::vector<std::unique_ptr<Instance>> bodies;
     for (std::size_t b = 0; b < plan.modules.size(); ++b) {
       std::vector<BufferView> arenas;
       for (std::uint32_t range : plan.arenas[b]) arenas.push_back(ranges[range]);
@@ -410,7 +410,7 @@ class ProgramBound final : public BoundGraph {
     each_open([&](std::uint32_t other) { streams_.order(d, other); });
   }
 
-  const ProgramExecutable& exe_;
+  const SegmentsExecutable& exe_;
   const LirModule& lir_;
   std::optional<LirModule> beside_;  // for the other devices, if it differs
   std::vector<BufferView> arenas_;
@@ -426,16 +426,16 @@ class ProgramBound final : public BoundGraph {
   const RunArguments* run_ = nullptr;  // of the current run
 };
 
-std::unique_ptr<BoundGraph> ProgramExecutable::bind(OpenDevice& device, const LirModule& program,
-                                                    std::span<const BufferView> arenas) const {
-  return std::make_unique<ProgramBound>(*this, device, program, arenas);
+std::unique_ptr<Instance> SegmentsExecutable::bind(OpenDevice& device, const LirModule& program,
+                                                   std::span<const BufferView> arenas) const {
+  return std::make_unique<SegmentsInstance>(*this, device, program, arenas);
 }
 
 }  // namespace
 
-std::unique_ptr<const ExecutableGraph> compile_program(LirModule lir, std::span<const ProgramDevice> devices) {
+std::unique_ptr<const Executable> compile_program(LirModule lir, std::span<const ProgramDevice> devices) {
   check(devices.size() == lir.others.size() + 1, "a program got a different number of devices than it is compiled for");
-  return ProgramExecutable::compile(std::move(lir), devices, 0);
+  return SegmentsExecutable::compile(std::move(lir), devices, 0);
 }
 
 }  // namespace rlx

@@ -17,6 +17,6 @@ struct ProgramDevice {
 };
 
 /// Code for `lir`: the backend's own when the first device runs all of it, otherwise code that submits each segment.
-std::unique_ptr<const ExecutableGraph> compile_program(LirModule lir, std::span<const ProgramDevice> devices);
+std::unique_ptr<const Executable> compile_program(LirModule lir, std::span<const ProgramDevice> devices);
 
 }  // namespace rlx

@@ -23,14 +23,14 @@ namespace {
               "run it with a Session on one of rlx::available_devices()");
 }
 
-class AbsentExecutable final : public ExecutableGraph {
+class AbsentExecutable final : public Executable {
  public:
   AbsentExecutable(LirModule lir, Device device, BackendOptions options)
       : lir_(std::move(lir)), device_(device), options_(std::move(options)) {}
   const LirModule& lir() const override { return lir_; }
   void encode(NodeId, std::size_t, const ColumnRange&, DType, const std::byte*, std::byte*) const override { refuse(); }
   void decode(NodeId, std::size_t, const std::byte*, DType, std::byte*) const override { refuse(); }
-  std::unique_ptr<BoundGraph> bind(OpenDevice&, const LirModule&, std::span<const BufferView>) const override {
+  std::unique_ptr<Instance> bind(OpenDevice&, const LirModule&, std::span<const BufferView>) const override {
     refuse();
   }
   std::string kernel_name(NodeId node) const override {
@@ -65,7 +65,7 @@ class AbsentBackend final : public Backend {
     const std::shared_ptr<const Backend> backend = backend_for(device_);
     return backend ? backend->compile_options(options) : Backend::compile_options(options);
   }
-  std::unique_ptr<const ExecutableGraph> compile_lir(LirModule lir, const BackendOptions& options) const override {
+  std::unique_ptr<const Executable> compile_lir(LirModule lir, const BackendOptions& options) const override {
     return std::make_unique<AbsentExecutable>(std::move(lir), device_, options);
   }
 

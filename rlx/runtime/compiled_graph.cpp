@@ -62,9 +62,9 @@ std::vector<std::vector<float>> CompiledGraph::Impl::run(const std::vector<Named
   const std::vector<TensorView> given_views = views_of(given);
   std::span<const TensorView> views = given_views;
   std::vector<std::vector<float>> results;
-  const ProgramInUse used = program_for_f32(views, results);
-  BoundProgram& s = *used;
-  run(s, views);
+  const InstanceInUse used = program_for_f32(views, results);
+  BoundInstance& s = *used;
+  run(s, views, {});
   return results;
 }
 
@@ -78,14 +78,14 @@ std::vector<Tensor> CompiledGraph::Impl::run_typed(const NamedTensors& given) {
   std::vector<std::vector<std::int64_t>> dims;
   const std::vector<TensorView> given_views = views_of(given, dims);
   std::span<const TensorView> views = given_views;
-  const ProgramInUse used = program_for(views);
-  BoundProgram& s = *used;
+  const InstanceInUse used = program_for(views);
+  BoundInstance& s = *used;
   std::vector<Tensor> results;
   for (const Shape& shape : s.spec->outputs)
     results.push_back(make_room(code->source.name(), concat_text("output ", results.size(), ' ', shape),
                                 shape.size_bytes(), [&] { return Tensor::uninitialized(shape); }));
   for (std::size_t i = 0; i < results.size(); ++i) s.results[i] = results[i].mutable_data();
-  run(s, views);
+  run(s, views, {});
   return results;
 }
 
@@ -104,10 +104,10 @@ std::vector<Tensor> CompiledGraph::Impl::run_device(const NamedTensors& inputs, 
   std::vector<std::vector<std::int64_t>> dims;
   const std::vector<TensorView> given_views = views_of(inputs, dims);
   std::span<const TensorView> views = given_views;
-  const ProgramInUse used = program_for(views);
-  BoundProgram& s = *used;
+  const InstanceInUse used = program_for(views);
+  BoundInstance& s = *used;
   DeviceRun on_device{{}, given};
-  (void)start(s, views, nullptr, &on_device);
+  (void)run(s, views, {.wait = false, .on_device = &on_device});
   return std::move(on_device.outputs);
 }
 
@@ -128,43 +128,44 @@ std::vector<Tensor> CompiledGraph::run_device(NamedTensors&& given) try {
 
 void CompiledGraph::run_into(std::span<const TensorView> in, std::span<const MutableTensorView> out) try {
   const Impl::Call on(impl(), Impl::Use::AnyInstance);
-  const ProgramInUse used = on->program_for(in);
-  BoundProgram& s = *used;
+  const InstanceInUse used = on->program_for(in);
+  BoundInstance& s = *used;
   if (out.size() != s.spec->outputs.size())
     throw Error(ErrorCode::InvalidArgument,
                 concat_text("graph '", on->code->source.name(), "' has ", s.spec->outputs.size(),
                             " outputs, got views for ", out.size()));
   for (std::size_t i = 0; i < out.size(); ++i) {
     const Shape& shape = s.spec->outputs[i];
-    const std::string& name = outputs()[i].name;
+    const std::size_t bytes = s.spec->output_bytes[i];
+    const std::string& name = on->code->outputs[i].name;
     if (out[i].dtype != shape.dtype())
       throw Error(ErrorCode::DTypeMismatch,
                   concat_text("output '", name, "' is ", shape, ", the view is ", dtype_name(out[i].dtype)),
                   "pass a view of the declared dtype");
-    const bool padded = on->extent && out[i].size_bytes > shape.size_bytes();  // room for rows that are not computed
-    if (out[i].size_bytes != shape.size_bytes() && !padded)
+    const bool padded = on->extent && out[i].size_bytes > bytes;  // room for rows that are not computed
+    if (out[i].size_bytes != bytes && !padded)
       throw Error(ErrorCode::ShapeMismatch,
-                  concat_text("output '", name, "' is ", shape, " (", shape.size_bytes(), " bytes), the view has ",
+                  concat_text("output '", name, "' is ", shape, " (", bytes, " bytes), the view has ",
                               out[i].size_bytes, " bytes"),
                   concat_text("pass a view of ", shape.num_elements(), " values"));
-    if (out[i].data == nullptr && shape.size_bytes() != 0)
+    if (out[i].data == nullptr && bytes != 0)
       throw Error(ErrorCode::InvalidArgument,
                   concat_text("output '", name, "' has no memory: the pointer of the view is null"));
     require_aligned("output", name, out[i].data, out[i].dtype);
     s.results[i] = out[i].data;
   }
   on->check_overlap(s, in, out);
-  on->run(s, in);
+  on->run(s, in, {});
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::run_into");
 }
 
 std::span<const Slot> CompiledGraph::run_slots(std::span<const TensorView> in) try {
   const Impl::Call on(impl(), Impl::Use::Own);
-  const ProgramInUse used = on->program_for(in);
-  BoundProgram& s = *used;
+  const InstanceInUse used = on->program_for(in);
+  BoundInstance& s = *used;
   on->keep_results(s, in);
-  on->run(s, in);
+  on->run(s, in, {});
   return s.spec->slots;
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::run_slots");
@@ -193,10 +194,10 @@ Cost cost_of(const Graph& g, const Node& n) {
 std::vector<NodeTime> CompiledGraph::profile(std::span<const TensorView> in) try {
   const Impl::Call on(impl(), Impl::Use::Own);
   std::vector<StepTime> times, late;
-  const ProgramInUse used = on->program_for(in, &times);
-  BoundProgram& s = *used;
+  const InstanceInUse used = on->program_for(in, &times);
+  BoundInstance& s = *used;
   on->keep_results(s, in);
-  on->run(s, in, &late);
+  on->run(s, in, {.times = &late});
   times.insert(times.end(), late.begin(), late.end());
   const Graph& g = s.spec->lir().graph;
   std::vector<NodeTime> out;
@@ -261,7 +262,7 @@ CompiledGraph CompiledGraph::clone() const try {
 
 const CompileResult& CompiledGraph::compile_result() const try {
   const Impl::Call on(impl(), Impl::Use::Own);
-  std::shared_ptr<const CompiledProgram> program;
+  std::shared_ptr<const Compilation> program;
   if (on->shapes.empty()) program = on->code->common();
   if (!program) program = on->last().spec->code;
   // The result stays while runs of other threads use other shapes.

@@ -46,7 +46,7 @@ NanCheck parse_nan_check(std::string_view text, std::string_view what) {
               "use 1 (NaN), inf (NaN and infinities) or 0");
 }
 
-void CompiledGraph::Impl::remember_run(const BoundProgram& s, std::span<const TensorView> views) {
+void CompiledGraph::Impl::remember_run(const BoundInstance& s, std::span<const TensorView> views) {
   auto run = std::make_shared<CheckedRun>();
   run->check = nan_check();
   for (std::size_t i = 0; i < views.size(); ++i) {
@@ -67,7 +67,7 @@ void CompiledGraph::Impl::remember_run(const BoundProgram& s, std::span<const Te
   checked = std::move(run);
 }
 
-void CompiledGraph::Impl::check_results(const BoundProgram& s, const DeviceRun* on_device) {
+void CompiledGraph::Impl::check_results(const BoundInstance& s, const DeviceRun* on_device) {
   const std::shared_ptr<const CheckedRun> run = std::exchange(checked, nullptr);
   std::vector<FoundResult> found;
   const auto search = [&](const Tensor& t, std::string name, Value value) {
@@ -113,7 +113,7 @@ SmallProgram CompiledGraph::Impl::small_program(Graph g, const NamedTensors& par
   };
 }
 
-void CompiledGraph::Impl::throw_not_finite(const BoundProgram& s, const CheckedRun& run,
+void CompiledGraph::Impl::throw_not_finite(const BoundInstance& s, const CheckedRun& run,
                                            const std::vector<FoundResult>& found) {
   const FoundResult& first = found.front();
   const std::string graph = concat_text("graph '", code->source.name(), "': ");

@@ -24,16 +24,16 @@
 namespace rlx {
 
 /// The weights that the kernels of one program read.
-struct ProgramWeights {
-  std::shared_ptr<const CompiledProgram> code;
+struct PreparedWeights {
+  std::shared_ptr<const Compilation> code;
   std::uint64_t binding_generation = 0;  // binding generation of the instance when they were prepared
   WeightTable weights;
 };
 
 /// A program at its extents, bound to the memory of one instance, with the argument tables of its runs.
-struct BoundProgram {
-  std::shared_ptr<const ProgramAtExtents> spec;
-  std::unique_ptr<BoundGraph> bound;
+struct BoundInstance {
+  std::shared_ptr<const Specialization> spec;
+  std::unique_ptr<Instance> bound;
   std::vector<BufferView> arenas;
   std::uint64_t binding_generation = 0;  // binding generation of the instance when `weights` and `states` were filled
   std::vector<BufferView> weights;
@@ -51,23 +51,23 @@ struct BoundProgram {
 };
 
 /// The program of a run. Its destructor releases the run's memory on an opaque device, however the run ends.
-class ProgramInUse {
+class InstanceInUse {
  public:
-  explicit ProgramInUse(BoundProgram& p) : p_(&p) {}
-  ProgramInUse(ProgramInUse&& other) noexcept : p_(std::exchange(other.p_, nullptr)) {}
-  ProgramInUse& operator=(ProgramInUse&&) = delete;
-  ~ProgramInUse() {
+  explicit InstanceInUse(BoundInstance& p) : p_(&p) {}
+  InstanceInUse(InstanceInUse&& other) noexcept : p_(std::exchange(other.p_, nullptr)) {}
+  InstanceInUse& operator=(InstanceInUse&&) = delete;
+  ~InstanceInUse() {
     if (!p_) return;
     for (auto* list : {&p_->input_buffer_slots, &p_->output_buffer_slots})
       for (std::shared_ptr<Buffer>& slot : *list) slot.reset();
   }
-  BoundProgram& operator*() const { return *p_; }
-  BoundProgram* operator->() const { return p_; }
+  BoundInstance& operator*() const { return *p_; }
+  BoundInstance* operator->() const { return p_; }
   /// The run continues with program `next`, which now owns the inputs.
-  void go_on(BoundProgram& next) { p_ = &next; }
+  void go_on(BoundInstance& next) { p_ = &next; }
 
  private:
-  BoundProgram* p_;
+  BoundInstance* p_;
 };
 
 /// A state between runs: its bytes on the device, and the events of the work on them. Instances that share the state
@@ -126,10 +126,15 @@ inline std::size_t find_io(const std::vector<IoInfo>& infos, const NameIndex& in
 const void* this_thread();
 
 /// True when the address is aligned for values of that dtype.
-bool lies_aligned(const void* data, DType dtype);
+inline bool lies_aligned(const void* data, DType dtype) {
+  return (reinterpret_cast<std::uintptr_t>(data) & (alignment_of(dtype) - 1)) == 0;  // a power of two
+}
+[[noreturn]] void throw_misaligned(std::string_view what, std::string_view name, DType dtype);
 /// Throws InvalidArgument naming the value when `data` is not aligned to its elements. Kernels access caller memory in
 /// place and need this alignment.
-void require_aligned(std::string_view what, std::string_view name, const void* data, DType dtype);
+inline void require_aligned(std::string_view what, std::string_view name, const void* data, DType dtype) {
+  if (!lies_aligned(data, dtype)) throw_misaligned(what, name, dtype);
+}
 
 /// Throws InvalidArgument for a device tensor, because the caller reads its bytes on the host. `what` and `name` say
 /// which argument it is.
@@ -161,8 +166,8 @@ struct CompiledGraph::Impl {
   std::uint64_t changes = 0;  // counts the calls that changed weights, sticky inputs or the active extent; for a spare
                               // instance: the count at its last run
   std::atomic<const void*> results_of{nullptr};  // the thread whose run left results in the memory of the object
-  std::vector<std::shared_ptr<const CompiledProgram>> shown;  // those that compile_result returned last
-  std::vector<StateCell*> cells_in_order;                     // `states` by address
+  std::vector<std::shared_ptr<const Compilation>> shown;  // those that compile_result returned last
+  std::vector<StateCell*> cells_in_order;                 // `states` by address
 
   std::shared_ptr<SharedPrograms> code;
   std::shared_ptr<OpenDevice> device;
@@ -172,9 +177,9 @@ struct CompiledGraph::Impl {
   std::vector<std::shared_ptr<StateCell>> states;
   std::uint64_t binding_generation = 1;  // counts the changes of weights and states
   std::map<std::string, Handle, std::less<>> handles;
-  std::vector<std::vector<std::int64_t>> raw_dims;       // referenced by the views of run_raw
-  std::span<const Slot> committed;                       // the result of sync_pending, once `pending` is done
-  std::shared_ptr<const ProgramAtExtents> committed_by;  // the program whose slots they are
+  std::vector<std::vector<std::int64_t>> raw_dims;     // referenced by the views of run_raw
+  std::span<const Slot> committed;                     // the result of sync_pending, once `pending` is done
+  std::shared_ptr<const Specialization> committed_by;  // the program whose slots they are
   Event pending;
   Event last_run;           // of all submitted work
   bool run_thrown = false;  // a later run threw before it was submitted
@@ -186,9 +191,9 @@ struct CompiledGraph::Impl {
   std::vector<BufferView> sources;    // the locations of the values that the host reads there
   RunMemory memory;
   struct CheckedRun;
-  std::shared_ptr<CheckedRun> checked;              // what the current run reads, if it is checked for NaN
-  std::list<std::unique_ptr<BoundProgram>> shapes;  // most recently used first
-  std::list<ProgramWeights> prepared;               // most recently used first
+  std::shared_ptr<CheckedRun> checked;               // what the current run reads, if it is checked for NaN
+  std::list<std::unique_ptr<BoundInstance>> shapes;  // most recently used first
+  std::list<PreparedWeights> prepared;               // most recently used first
 
   /// The names of runs in a trace.
   struct RunNames {
@@ -225,41 +230,41 @@ struct CompiledGraph::Impl {
   Stream& stream_on(const std::shared_ptr<OpenDevice>& there) const;
   /// Moves the states to the devices that the plan of `c` names. Returns true when a state lies elsewhere than the
   /// tables of `s` say.
-  bool place_states(const CompiledProgram& c, const BoundProgram& s);
+  bool place_states(const Compilation& c, const BoundInstance& s);
   void move_state(StateCell& cell, const std::shared_ptr<OpenDevice>& to) const;
   /// The entry of `c` in `prepared`. From now on weights are packed for `c` as soon as they are set.
-  ProgramWeights& known(const std::shared_ptr<const CompiledProgram>& c);
+  PreparedWeights& known(const std::shared_ptr<const Compilation>& c);
   /// The weights of `c`. Prepares those that are not prepared yet.
-  const WeightTable& prepare(const std::shared_ptr<const CompiledProgram>& c);
-  BoundProgram& use(std::shared_ptr<const ProgramAtExtents> spec);
-  void bind(BoundProgram& s);
+  const WeightTable& prepare(const std::shared_ptr<const Compilation>& c);
+  BoundInstance& use(std::shared_ptr<const Specialization> spec);
+  void bind(BoundInstance& s);
   /// The program for the dimensions of the views. When the run computes symbols, this call runs all steps before the
   /// last sync point, and returns the program for the values that it reads there.
-  ProgramInUse program_for(std::span<const TensorView>& views, std::vector<StepTime>* times = nullptr);
+  InstanceInUse program_for(std::span<const TensorView>& views, std::vector<StepTime>* times = nullptr);
   /// The same for a graph whose symbols are values of inputs (symbol_values.h).
-  BoundProgram& program_by_value(std::span<const TensorView> views);
-  BoundProgram& first_program(std::span<const TensorView>& views);
+  BoundInstance& program_by_value(std::span<const TensorView> views);
+  BoundInstance& first_program(std::span<const TensorView>& views);
   /// Runs up to each sync point, reads the values there, and continues with the program at these values, up to the last
   /// sync point.
-  void advance(ProgramInUse& used, std::span<const TensorView> views, std::vector<StepTime>* times);
-  BoundProgram& next_program(BoundProgram& s);
-  void read_sources(BoundProgram& s, const SyncPoint& point, std::vector<StepTime>* times);
-  void read_outputs(BoundProgram& s, const SyncPoint& point, std::vector<StepTime>* times);
+  void advance(InstanceInUse& used, std::span<const TensorView> views, std::vector<StepTime>* times);
+  BoundInstance& next_program(BoundInstance& s);
+  void read_sources(BoundInstance& s, const SyncPoint& point, std::vector<StepTime>* times);
+  void read_outputs(BoundInstance& s, const SyncPoint& point, std::vector<StepTime>* times);
   /// Prepares a run before its first step: checks states and inputs, allocates memory, fills the tables, and copies or
   /// points to the inputs.
-  void begin(BoundProgram& s, std::span<const TensorView> views);
+  void begin(BoundInstance& s, std::span<const TensorView> views);
   /// Submits steps of `s` after the work on its states. `writes`: the steps write states.
-  Event submit(BoundProgram& s, StepRange range, std::span<const RunSlot> outputs, bool writes,
+  Event submit(BoundInstance& s, StepRange range, std::span<const RunSlot> outputs, bool writes,
                std::vector<StepTime>* times);
-  void follow_submitted(BoundProgram& s);
+  void follow_submitted(BoundInstance& s);
   /// Updates the validity of states after a failed run of `s` that was to write them. `submitted`: the whole run was
   /// submitted.
-  void check_files(const BoundProgram& s);
-  void revoke(BoundProgram& s, bool submitted);
+  void check_files(const BoundInstance& s);
+  void revoke(BoundInstance& s, bool submitted);
   /// As program_for, for a run whose outputs go to new vectors of f32.
-  ProgramInUse program_for_f32(std::span<const TensorView>& views, std::vector<std::vector<float>>& results);
+  InstanceInUse program_for_f32(std::span<const TensorView>& views, std::vector<std::vector<float>>& results);
   std::span<const TensorView> narrowed_to_extent(std::span<const TensorView> views);
-  void check_sizes(const BoundProgram& s, std::span<const TensorView> views) const;
+  void check_sizes(const BoundInstance& s, std::span<const TensorView> views) const;
   std::vector<std::int64_t> resolve_dims(const IoInfo& info, const TensorView& view) const;
   std::size_t input_index(std::string_view name) const {
     return find_io(code->inputs, code->input_index, input_name(name), "input", code->source.name());
@@ -270,14 +275,14 @@ struct CompiledGraph::Impl {
   std::vector<TensorView> views_of(const std::vector<NamedInput>& given) const;
   std::vector<TensorView> views_of(const NamedTensors& given, std::vector<std::vector<std::int64_t>>& dims) const;
   void fill_from_handles(std::vector<TensorView>& views, std::vector<bool>& bound) const;
-  void check_overlap(const BoundProgram& s, std::span<const TensorView> in,
+  void check_overlap(const BoundInstance& s, std::span<const TensorView> in,
                      std::span<const MutableTensorView> out) const;
   /// Throws when the run of `s` would write memory of this object that holds an input. Results are such memory only
   /// with `to_results`. When the run needs more memory, no input may lie in this object's memory at all, because bind
   /// replaces it. Must be called before bind.
-  void check_inputs_stay(const BoundProgram& s, std::span<const TensorView> in, bool to_results) const;
+  void check_inputs_stay(const BoundInstance& s, std::span<const TensorView> in, bool to_results) const;
   /// The outputs of the next run of `s` go to this object's results.
-  void keep_results(BoundProgram& s, std::span<const TensorView> views);
+  void keep_results(BoundInstance& s, std::span<const TensorView> views);
   bool has_output_handles() const;
   void require_device() const;   // throws DeviceLost for a lost device, before its states are reported invalid
   void require_present() const;  // throws DeviceUnavailable for a plan of Session::for_target
@@ -291,9 +296,21 @@ struct CompiledGraph::Impl {
     std::vector<Tensor> outputs;
     NamedTensors* given = nullptr;
   };
-  /// Starts a run. When the returned event is done, its outputs lie at `s.results`, or in `on_device`.
-  Event start(BoundProgram& s, std::span<const TensorView> views, std::vector<StepTime>* times = nullptr,
-              DeviceRun* on_device = nullptr);
+  struct RunOptions {
+    bool wait = true;                        // for the end of the run; its results then replace the values of handles
+    std::vector<StepTime>* times = nullptr;  // filled with the time of each step
+    DeviceRun* on_device = nullptr;
+  };
+  /// Runs `s`. When the returned event is done, its outputs lie at `s.results`, or in `on_device`.
+  Event run(BoundInstance& s, std::span<const TensorView> views, const RunOptions& options);
+  /// The values that the results of a run of `s` give to handles, where a handle has no memory for its own.
+  struct FreshValue {
+    Handle& handle;
+    Tensor value;
+    std::vector<std::int64_t> dims;
+  };
+  std::vector<FreshValue> room_for_handles(const BoundInstance& s);
+  void update_handles(const BoundInstance& s, std::vector<FreshValue>& fresh);
   std::vector<Tensor> run_device(const NamedTensors& inputs, NamedTensors* given);
   /// The check of runs that this thread starts now.
   NanCheck nan_check() const {
@@ -302,20 +319,18 @@ struct CompiledGraph::Impl {
     return code->options.nan_check.value_or(NanCheck::Off);
   }
   /// Before a run that is checked: copies its inputs and the states.
-  void remember_run(const BoundProgram& s, std::span<const TensorView> views);
+  void remember_run(const BoundInstance& s, std::span<const TensorView> views);
   /// After it, when it is done: throws NotFinite, with the states as they were before the run.
-  void check_results(const BoundProgram& s, const DeviceRun* on_device);
+  void check_results(const BoundInstance& s, const DeviceRun* on_device);
   struct FoundResult;
-  [[noreturn]] void throw_not_finite(const BoundProgram& s, const CheckedRun& run,
+  [[noreturn]] void throw_not_finite(const BoundInstance& s, const CheckedRun& run,
                                      const std::vector<FoundResult>& found);
   SmallProgram small_program(Graph g, const NamedTensors& params) const;
-  /// The same, and waits.
-  void run(BoundProgram& s, std::span<const TensorView> views, std::vector<StepTime>* times = nullptr);
   std::vector<TensorView> run_to_views(std::span<const TensorView> views);
   void commit(std::span<const TensorView> views);
   /// Starts a run on f32 inputs whose outputs go to new vectors of f32.
   Event start_run(const std::vector<NamedInput>& given, std::vector<std::vector<float>>& results);
-  BoundProgram& last() const;
+  BoundInstance& last() const;
   WeightStore& own_weights();
   void set_param(const IoInfo& info, const void* data, std::size_t bytes, DType dtype);
   void set_param(const IoInfo& info, const Tensor& value);

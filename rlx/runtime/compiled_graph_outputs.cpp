@@ -18,7 +18,7 @@ bool meet(const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes
 }  // namespace
 
 // Results must not overlap inputs or each other, except an input that was donated for the result.
-void CompiledGraph::Impl::check_overlap(const BoundProgram& s, std::span<const TensorView> in,
+void CompiledGraph::Impl::check_overlap(const BoundInstance& s, std::span<const TensorView> in,
                                         std::span<const MutableTensorView> out) const {
   for (std::size_t o = 0; o < out.size(); ++o) {
     for (std::size_t p = 0; p < o; ++p)
@@ -44,7 +44,7 @@ void CompiledGraph::Impl::check_overlap(const BoundProgram& s, std::span<const T
   }
 }
 
-void CompiledGraph::Impl::check_inputs_stay(const BoundProgram& s, std::span<const TensorView> in,
+void CompiledGraph::Impl::check_inputs_stay(const BoundInstance& s, std::span<const TensorView> in,
                                             bool to_results) const {
   if (!memory.reads_inputs_in_place()) return;  // inputs are copied before anything is written
   for (std::size_t i = 0; i < in.size(); ++i) {
@@ -69,15 +69,15 @@ void CompiledGraph::Impl::check_inputs_stay(const BoundProgram& s, std::span<con
 }
 
 std::vector<TensorView> CompiledGraph::Impl::run_to_views(std::span<const TensorView> views) {
-  const ProgramInUse used = program_for(views);
-  BoundProgram& s = *used;
+  const InstanceInUse used = program_for(views);
+  BoundInstance& s = *used;
   keep_results(s, views);
   std::vector<std::vector<std::int64_t>> dims;
   std::vector<TensorView> out;
   for (const Shape& shape : s.spec->outputs) dims.push_back(shape.static_dims());
   for (std::size_t i = 0; i < dims.size(); ++i)
     out.push_back({s.results[i], s.spec->outputs[i].dtype(), dims[i], s.spec->outputs[i].size_bytes()});
-  run(s, views);
+  run(s, views, {});
   raw_dims = std::move(dims);  // the views keep pointing to the same numbers
   committed_by = s.spec;
   committed = s.spec->slots;
@@ -88,9 +88,9 @@ std::vector<TensorView> CompiledGraph::Impl::run_to_views(std::span<const Tensor
 Event CompiledGraph::Impl::start_run(const std::vector<NamedInput>& given, std::vector<std::vector<float>>& results) {
   const std::vector<TensorView> given_views = views_of(given);
   std::span<const TensorView> views = given_views;
-  const ProgramInUse used = program_for_f32(views, results);
-  BoundProgram& s = *used;
-  return start(s, views);
+  const InstanceInUse used = program_for_f32(views, results);
+  BoundInstance& s = *used;
+  return run(s, views, {.wait = false});
 }
 
 bool CompiledGraph::Impl::has_output_handles() const {
@@ -99,10 +99,10 @@ bool CompiledGraph::Impl::has_output_handles() const {
 
 void CompiledGraph::Impl::commit(std::span<const TensorView> views) {
   if (has_output_handles()) return (void)run_to_views(views);  // waits: the next run may read results of handles
-  const ProgramInUse used = program_for(views);
-  BoundProgram& s = *used;
+  const InstanceInUse used = program_for(views);
+  BoundInstance& s = *used;
   keep_results(s, views);
-  pending = start(s, views);
+  pending = run(s, views, {.wait = false});
   committed_by = s.spec;
   committed = s.spec->slots;
 }

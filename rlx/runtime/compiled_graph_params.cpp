@@ -181,7 +181,7 @@ void CompiledGraph::share_weights_from(const CompiledGraph& other) try {
   on->require_present();
   on->release_spare_weights();
   on->weights = std::move(theirs);
-  for (const ProgramWeights& p : on->prepared) on->weights->add(p.code->weights);
+  for (const PreparedWeights& p : on->prepared) on->weights->add(p.code->weights);
   ++on->binding_generation;
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::share_weights_from");

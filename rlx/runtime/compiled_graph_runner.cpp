@@ -25,13 +25,7 @@ std::int64_t element_count(const TensorView& view) {
 
 }  // namespace
 
-bool lies_aligned(const void* data, DType dtype) {
-  return reinterpret_cast<std::uintptr_t>(data) % alignment_of(dtype) == 0;
-}
-
-// Kernels access this memory in place, so it must have the alignment of its elements.
-void require_aligned(std::string_view what, std::string_view name, const void* data, DType dtype) {
-  if (lies_aligned(data, dtype)) return;
+void throw_misaligned(std::string_view what, std::string_view name, DType dtype) {
   throw Error(ErrorCode::InvalidArgument,
               concat_text(what, " '", name, "': its address is not a multiple of ", alignment_of(dtype),
                           ", the alignment of ", dtype_name(dtype), " values"),
@@ -66,13 +60,13 @@ std::unique_ptr<CompiledGraph::Impl> CompiledGraph::Impl::make(std::shared_ptr<S
   return impl;
 }
 
-BoundProgram& CompiledGraph::Impl::use(std::shared_ptr<const ProgramAtExtents> spec) {
+BoundInstance& CompiledGraph::Impl::use(std::shared_ptr<const Specialization> spec) {
   for (auto it = shapes.begin(); it != shapes.end(); ++it)
     if ((*it)->spec == spec) {
       shapes.splice(shapes.begin(), shapes, it);
       return *shapes.front();
     }
-  auto fresh = std::make_unique<BoundProgram>();
+  auto fresh = std::make_unique<BoundInstance>();
   fresh->spec = std::move(spec);
   known(fresh->spec->code);
   fresh->inputs.resize(fresh->spec->inputs.size());
@@ -86,8 +80,8 @@ BoundProgram& CompiledGraph::Impl::use(std::shared_ptr<const ProgramAtExtents> s
   return *shapes.front();
 }
 
-ProgramWeights& CompiledGraph::Impl::known(const std::shared_ptr<const CompiledProgram>& c) {
-  auto it = std::find_if(prepared.begin(), prepared.end(), [&](const ProgramWeights& p) { return p.code == c; });
+PreparedWeights& CompiledGraph::Impl::known(const std::shared_ptr<const Compilation>& c) {
+  auto it = std::find_if(prepared.begin(), prepared.end(), [&](const PreparedWeights& p) { return p.code == c; });
   if (it != prepared.end()) {
     prepared.splice(prepared.begin(), prepared, it);
   } else {
@@ -99,8 +93,8 @@ ProgramWeights& CompiledGraph::Impl::known(const std::shared_ptr<const CompiledP
   return prepared.front();
 }
 
-const WeightTable& CompiledGraph::Impl::prepare(const std::shared_ptr<const CompiledProgram>& c) {
-  ProgramWeights& p = known(c);
+const WeightTable& CompiledGraph::Impl::prepare(const std::shared_ptr<const Compilation>& c) {
+  PreparedWeights& p = known(c);
   if (p.binding_generation != binding_generation) {
     const TraceScope traced(trace());
     const TraceSpan span("weights", "prepare weights", code->source.name());
@@ -112,10 +106,10 @@ const WeightTable& CompiledGraph::Impl::prepare(const std::shared_ptr<const Comp
 }
 
 // Prepares the memory, tables and code of the next run. Does nothing once they are ready.
-void CompiledGraph::Impl::bind(BoundProgram& s) {
-  const CompiledProgram& c = *s.spec->code;
+void CompiledGraph::Impl::bind(BoundInstance& s) {
+  const Compilation& c = *s.spec->code;
   if (!s.bound) require_present();
-  if (!memory.fits(c)) {
+  if (!s.bound && !memory.fits(c)) {  // what is bound fits: memory that grows unbinds all
     for (auto& other : shapes) other->bound.reset();
     memory.reserve(c, code->source.name());
   }
@@ -143,8 +137,8 @@ void CompiledGraph::Impl::bind(BoundProgram& s) {
   s.bound = c.executable->bind(*device, s.spec->lir(), s.arenas);
 }
 
-ProgramInUse CompiledGraph::Impl::program_for(std::span<const TensorView>& views, std::vector<StepTime>* times) {
-  ProgramInUse used(first_program(views));
+InstanceInUse CompiledGraph::Impl::program_for(std::span<const TensorView>& views, std::vector<StepTime>* times) {
+  InstanceInUse used(first_program(views));
   checked.reset();
   if (nan_check() != NanCheck::Off) remember_run(*used, views);
   if (!used->spec->is_last()) advance(used, views, times);
@@ -153,7 +147,7 @@ ProgramInUse CompiledGraph::Impl::program_for(std::span<const TensorView>& views
 
 // Finds the specialisation for the dimensions of the views. Finding the shape of the last run allocates nothing. The
 // views are narrowed to the active extent.
-BoundProgram& CompiledGraph::Impl::first_program(std::span<const TensorView>& views) {
+BoundInstance& CompiledGraph::Impl::first_program(std::span<const TensorView>& views) {
   const std::vector<IoInfo>& infos = code->inputs;
   if (views.size() != infos.size())
     throw Error(ErrorCode::InvalidArgument,
@@ -184,7 +178,7 @@ BoundProgram& CompiledGraph::Impl::first_program(std::span<const TensorView>& vi
       const Shape& s = (*it)->spec->inputs[i];
       match = views[i].dims.empty() && s.rank() != 0
                   ? infos[i].shape.is_static() || element_count(views[i]) == s.num_elements()
-                  : dims_equal(s, views[i].dims);
+                  : std::ranges::equal((*it)->spec->input_dims[i], views[i].dims);
     }
     if (!match) continue;
     // Equal element counts do not prove equal shapes when dimensions of other views changed. Those were compared above.
@@ -194,20 +188,20 @@ BoundProgram& CompiledGraph::Impl::first_program(std::span<const TensorView>& vi
   }
   std::vector<std::vector<std::int64_t>> dims;
   for (std::size_t i = 0; i < views.size(); ++i) dims.push_back(resolve_dims(infos[i], views[i]));
-  BoundProgram& s = use(code->specialize(dims));
+  BoundInstance& s = use(code->specialize(dims));
   check_sizes(s, views);
   return s;
 }
 
-void CompiledGraph::Impl::check_sizes(const BoundProgram& s, std::span<const TensorView> views) const {
+void CompiledGraph::Impl::check_sizes(const BoundInstance& s, std::span<const TensorView> views) const {
   for (std::size_t i = 0; i < views.size(); ++i) {
-    const Shape& shape = s.spec->inputs[i];
-    if (views[i].size_bytes != shape.size_bytes())
+    const std::size_t bytes = s.spec->input_bytes[i];
+    if (views[i].size_bytes != bytes)
       throw Error(ErrorCode::ShapeMismatch,
-                  concat_text("input '", code->inputs[i].name, "' is ", shape, " (", shape.size_bytes(),
-                              " bytes), got ", views[i].size_bytes, " bytes"),
-                  concat_text("pass ", shape.num_elements(), " values"));
-    if (!views[i].buffer && views[i].data == nullptr && shape.size_bytes() != 0)
+                  concat_text("input '", code->inputs[i].name, "' is ", s.spec->inputs[i], " (", bytes, " bytes), got ",
+                              views[i].size_bytes, " bytes"),
+                  concat_text("pass ", s.spec->inputs[i].num_elements(), " values"));
+    if (!views[i].buffer && views[i].data == nullptr && bytes != 0)
       throw Error(ErrorCode::InvalidArgument, concat_text("input '", code->inputs[i].name, "' has no data"));
     require_aligned("input", code->inputs[i].name, views[i].data, views[i].dtype);
   }
@@ -279,7 +273,7 @@ void CompiledGraph::Impl::require_states() const {
                   "call reset(), or write_state() for each state");
 }
 
-void CompiledGraph::Impl::begin(BoundProgram& s, std::span<const TensorView> views) {
+void CompiledGraph::Impl::begin(BoundInstance& s, std::span<const TensorView> views) {
   require_device();
   for (const std::shared_ptr<StateCell>& cell : states) {
     if (cell->before.empty()) continue;
@@ -312,7 +306,7 @@ const CompiledGraph::Impl::RunNames& CompiledGraph::Impl::run_names() {
   return names;
 }
 
-Event CompiledGraph::Impl::submit(BoundProgram& s, StepRange range, std::span<const RunSlot> outputs, bool writes,
+Event CompiledGraph::Impl::submit(BoundInstance& s, StepRange range, std::span<const RunSlot> outputs, bool writes,
                                   std::vector<StepTime>* times) {
   for (std::size_t k = 0; k < s.cells.size(); ++k) {
     StateCell& cell = *states[s.cells[k]];
@@ -377,14 +371,14 @@ void check_constants(const Graph& g) {
 }  // namespace
 
 // Whether the run has read a mapped file that lost pages.
-void CompiledGraph::Impl::check_files(const BoundProgram& s) {
+void CompiledGraph::Impl::check_files(const BoundInstance& s) {
   weights->check_files();
   for (const RunSlot& input : s.inputs) GuardedReads::check(input.view.host);
   check_constants(code->source);
 }
 
 // Parts of the run may already be submitted. Later writers of the states wait for them.
-void CompiledGraph::Impl::follow_submitted(BoundProgram& s) {
+void CompiledGraph::Impl::follow_submitted(BoundInstance& s) {
   Event so_far;
   try {
     so_far = stream->record();
@@ -396,7 +390,7 @@ void CompiledGraph::Impl::follow_submitted(BoundProgram& s) {
 // After a failed run: restores kept states, and invalidates states that the run may have written. A state whose buffer
 // each run replaces (`renews`) was written or donated if it has a different buffer now, or none. A state that is
 // written in place is already invalid.
-void CompiledGraph::Impl::revoke(BoundProgram& s, bool submitted) {
+void CompiledGraph::Impl::revoke(BoundInstance& s, bool submitted) {
   for (std::size_t k = 0; k < s.cells.size(); ++k) {
     StateCell& cell = *states[s.cells[k]];
     if (!s.updates[k]) continue;
@@ -412,8 +406,12 @@ void CompiledGraph::Impl::revoke(BoundProgram& s, bool submitted) {
   }
 }
 
-Event CompiledGraph::Impl::start(BoundProgram& s, std::span<const TensorView> views, std::vector<StepTime>* times,
-                                 DeviceRun* on_device) {
+Event CompiledGraph::Impl::run(BoundInstance& s, std::span<const TensorView> views, const RunOptions& options) {
+  DeviceRun* const on_device = options.on_device;
+  std::vector<FreshValue> fresh;
+  if (options.wait && !handles.empty()) fresh = room_for_handles(s);
+  std::optional<Fetching> fetching;  // of outputs in the caller's memory
+  if (options.wait) fetching.emplace(*stream);
   Trace* const to = trace();
   const TraceScope traced(to);
   const TraceSpan span(to, to ? run_names().run : 0);
@@ -430,9 +428,9 @@ Event CompiledGraph::Impl::start(BoundProgram& s, std::span<const TensorView> vi
   if (on_device) on_device->outputs.resize(s.outputs.size());
   for (std::size_t o = 0; o < s.outputs.size(); ++o)
     s.outputs[o] = on_device ? value_slot(*device, s.spec->outputs[o], on_device->outputs[o], s.output_buffer_slots[o])
-                             : output_slot(*device, s.results[o], s.spec->outputs[o].size_bytes(),
-                                           memory.output_room(o), s.output_buffer_slots[o]);
-  const Event done = submit(s, {s.spec->first_step()}, s.outputs, true, times);
+                             : output_slot(*device, s.results[o], s.spec->output_bytes[o], memory.output_room(o),
+                                           s.output_buffer_slots[o]);
+  const Event done = submit(s, {s.spec->first_step()}, s.outputs, true, options.times);
   for (std::size_t i : s.cells) states[i]->valid = true;
   Event end;
   try {
@@ -457,26 +455,25 @@ Event CompiledGraph::Impl::start(BoundProgram& s, std::span<const TensorView> vi
     end.wait();
     check_results(s, on_device);
   }
+  if (fetching) fetching->finish(end);
+  if (options.wait && !handles.empty()) update_handles(s, fresh);
   return end;
 }
 
-void CompiledGraph::Impl::run(BoundProgram& s, std::span<const TensorView> views, std::vector<StepTime>* times) {
-  // Everything that allocates runs before the states change.
-  struct Fresh {
-    Handle& handle;
-    Tensor value;
-    std::vector<std::int64_t> dims;
-  };
-  std::vector<Fresh> fresh;
+// Everything that allocates runs before the states change.
+std::vector<CompiledGraph::Impl::FreshValue> CompiledGraph::Impl::room_for_handles(const BoundInstance& s) {
+  std::vector<FreshValue> fresh;
   for (auto& [name, handle] : handles) {
     if (!handle.output) continue;
     const Shape& shape = s.spec->outputs[*handle.output];
     if (!handle.ours || !(handle.value.shape() == shape))
       fresh.push_back({handle, Tensor::uninitialized(shape), shape.static_dims()});
   }
-  Fetching fetching(*stream);
-  fetching.finish(start(s, views, times));
-  for (Fresh& f : fresh) {
+  return fresh;
+}
+
+void CompiledGraph::Impl::update_handles(const BoundInstance& s, std::vector<FreshValue>& fresh) {
+  for (FreshValue& f : fresh) {
     f.handle.value = std::move(f.value);
     f.handle.dims = std::move(f.dims);
     f.handle.ours = true;
@@ -486,21 +483,21 @@ void CompiledGraph::Impl::run(BoundProgram& s, std::span<const TensorView> views
       std::memcpy(handle.value.mutable_data(), s.results[*handle.output], handle.value.size_bytes());
 }
 
-void CompiledGraph::Impl::keep_results(BoundProgram& s, std::span<const TensorView> views) {
+void CompiledGraph::Impl::keep_results(BoundInstance& s, std::span<const TensorView> views) {
   check_inputs_stay(s, views, true);
   bind(s);
   results_of.store(this_thread(), std::memory_order_relaxed);
   for (std::size_t i = 0; i < s.spec->slots.size(); ++i) s.results[i] = memory.results() + s.spec->slots[i].offset;
 }
 
-ProgramInUse CompiledGraph::Impl::program_for_f32(std::span<const TensorView>& views,
-                                                  std::vector<std::vector<float>>& results) {
+InstanceInUse CompiledGraph::Impl::program_for_f32(std::span<const TensorView>& views,
+                                                   std::vector<std::vector<float>>& results) {
   for (const IoInfo& out : code->outputs)
     if (out.shape.dtype() != DType::F32)
       throw Error(ErrorCode::DTypeMismatch,
                   concat_text("output '", out.name, "' is ", out.shape, ", but run returns f32"), "use run_typed");
-  ProgramInUse used = program_for(views);
-  BoundProgram& s = *used;
+  InstanceInUse used = program_for(views);
+  BoundInstance& s = *used;
   for (std::size_t i = 0; i < s.spec->outputs.size(); ++i) {
     const Shape& shape = s.spec->outputs[i];
     results.push_back(make_room(code->source.name(), concat_text("output ", i, ' ', shape), shape.size_bytes(),
@@ -510,7 +507,7 @@ ProgramInUse CompiledGraph::Impl::program_for_f32(std::span<const TensorView>& v
   return used;
 }
 
-BoundProgram& CompiledGraph::Impl::last() const {
+BoundInstance& CompiledGraph::Impl::last() const {
   if (shapes.empty())
     throw Error(ErrorCode::InvalidArgument, "nothing is compiled yet: the graph's shapes are known at the first run",
                 "call prepare_shape or run first");

@@ -119,7 +119,7 @@ void CompiledGraph::Impl::move_state(StateCell& cell, const std::shared_ptr<Open
   cell.set_written(written);
 }
 
-bool CompiledGraph::Impl::place_states(const CompiledProgram& c, const BoundProgram& s) {
+bool CompiledGraph::Impl::place_states(const Compilation& c, const BoundInstance& s) {
   for (std::size_t i = 0; i < states.size(); ++i)
     if (const auto& wanted = c.state_devices[i]; wanted && states[i]->device != wanted) move_state(*states[i], wanted);
   for (std::size_t k = 0; k < s.cells.size(); ++k)

@@ -240,7 +240,7 @@ Tensor value_on(OpenDevice& device, const Tensor& here) {
   return Tensor::on_device(std::move(there), here.shape());
 }
 
-std::vector<Tensor> run_once(OpenDevice& device, Stream& stream, const ExecutableGraph& code,
+std::vector<Tensor> run_once(OpenDevice& device, Stream& stream, const Executable& code,
                              std::span<const Tensor> inputs) {
   const LirModule& program = code.lir();
   std::vector<std::shared_ptr<Buffer>> buffers;
@@ -262,7 +262,7 @@ std::vector<Tensor> run_once(OpenDevice& device, Stream& stream, const Executabl
   for (Tensor& t : results)
     out.push_back(
         output_slot(device, t.mutable_data(), t.size_bytes(), room(t.size_bytes()), held[inputs.size() + out.size()]));
-  const std::unique_ptr<BoundGraph> bound = code.bind(device, program, arenas);
+  const std::unique_ptr<Instance> bound = code.bind(device, program, arenas);
   RunArguments run;
   run.inputs = in, run.outputs = out;
   Fetching fetching(stream);
@@ -288,7 +288,7 @@ RunMemory::RunMemory(std::shared_ptr<OpenDevice> device, std::size_t alignment)
       spare_(alignment_ > 64 ? alignment_ : 0) {}
 
 template <class F>
-void RunMemory::each_arena(const CompiledProgram& c, F f) const {
+void RunMemory::each_arena(const Compilation& c, F f) const {
   const LirBufferPlan& plan = c.executable->lir().plan;
   std::size_t n = 0;
   for (std::size_t a = 0; a < plan.arenas.size(); ++a, ++n) {
@@ -301,7 +301,7 @@ void RunMemory::each_arena(const CompiledProgram& c, F f) const {
   }
 }
 
-bool RunMemory::fits(const CompiledProgram& c) const {
+bool RunMemory::fits(const Compilation& c) const {
   if (!results_ || results_->bytes() < c.slot_bytes + spare_) return false;
   bool there = true;
   each_arena(c, [&](const std::shared_ptr<OpenDevice>& device, std::size_t n, std::size_t bytes) {
@@ -351,7 +351,7 @@ std::size_t RunMemory::start(const Buffer& b) const {
   return (alignment_ - reinterpret_cast<std::uintptr_t>(b.host()) % alignment_) % alignment_;
 }
 
-void RunMemory::reserve(const CompiledProgram& c, const std::string& graph) {
+void RunMemory::reserve(const Compilation& c, const std::string& graph) {
   RunMemory grown = *this;
   std::size_t wanted = 0;
   const auto grow = [&](Buffers& list, const std::vector<std::size_t>& bytes, BufferUse use) {
@@ -390,7 +390,7 @@ void RunMemory::reserve(const CompiledProgram& c, const std::string& graph) {
   *this = std::move(grown);
 }
 
-std::vector<BufferView> RunMemory::arenas(const CompiledProgram& c) const {
+std::vector<BufferView> RunMemory::arenas(const Compilation& c) const {
   std::vector<BufferView> views;
   each_arena(c, [&](const std::shared_ptr<OpenDevice>& device, std::size_t n, std::size_t) {
     Buffer& b = *arenas_.at(device)[n];

@@ -14,7 +14,7 @@
 
 namespace rlx {
 
-struct CompiledProgram;
+struct Compilation;
 
 // -- values in transit. Only this file depends on how devices keep memory (`MemoryModel`). --
 
@@ -68,20 +68,20 @@ BufferView resident_on(OpenDevice& device, Stream& stream, const Tensor& bytes, 
 Tensor value_on(OpenDevice& device, const Tensor& here);
 
 /// Runs a static program without params or states once, on host values.
-std::vector<Tensor> run_once(OpenDevice& device, Stream& stream, const ExecutableGraph& code,
+std::vector<Tensor> run_once(OpenDevice& device, Stream& stream, const Executable& code,
                              std::span<const Tensor> inputs);
 
 /// Memory that grows to the largest program used so far. Its contents keep their addresses until it grows.
 class RunMemory {
  public:
   RunMemory(std::shared_ptr<OpenDevice> device, std::size_t alignment);
-  bool fits(const CompiledProgram& c) const;
+  bool fits(const Compilation& c) const;
   /// Allocates memory where the current memory is too small for `c`. OutOfMemory names `graph` and leaves this
   /// unchanged.
-  void reserve(const CompiledProgram& c, const std::string& graph);
+  void reserve(const Compilation& c, const std::string& graph);
   /// The arenas of `c`, which must fit, on all its devices, in the order of its plan.
-  std::vector<BufferView> arenas(const CompiledProgram& c) const;
-  /// The memory in which run_slots leaves outputs, by `CompiledProgram::slot_offsets`. The host can access it.
+  std::vector<BufferView> arenas(const Compilation& c) const;
+  /// The memory in which run_slots leaves outputs, by `Compilation::slot_offsets`. The host can access it.
   std::byte* results() const { return results_at_; }
   Buffer* results_buffer() const { return results_.get(); }
   /// Room for an input or output on a device whose runs take buffers; otherwise empty.
@@ -102,7 +102,7 @@ class RunMemory {
   using Arenas = std::map<std::shared_ptr<OpenDevice>, Buffers>;
   /// Calls f(device, its arenas so far, bytes of the arena) for each arena of `c`.
   template <class F>
-  void each_arena(const CompiledProgram& c, F f) const;
+  void each_arena(const Compilation& c, F f) const;
   std::shared_ptr<Buffer> take(std::size_t bytes, BufferUse use) const;
   std::size_t start(const Buffer& b) const;
 

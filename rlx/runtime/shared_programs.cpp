@@ -40,7 +40,7 @@ GraphModule bound(GraphModule m, CompileOptions& options, std::optional<SharedPr
 }
 
 // An opaque device runs the nodes that sources need twice, so ordered ops must not be among them.
-void check_ordered_sources(const CompiledProgram& code) {
+void check_ordered_sources(const Compilation& code) {
   const LirModule& lir = code.executable->lir();
   if (!lir.plan.opaque || code.sync_points.empty()) return;
   for (NodeId id : lir.graph.ordered())
@@ -66,13 +66,7 @@ bool dims_equal(const Shape& declared, std::span<const std::int64_t> dims) {
   return true;
 }
 
-bool ProgramAtExtents::matches(const std::vector<std::vector<std::int64_t>>& dims) const {
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (!dims_equal(inputs[i], dims[i])) return false;
-  return dims.size() == inputs.size();
-}
-
-bool CompiledProgram::writes_states(std::size_t from, std::size_t to) const {
+bool Compilation::writes_states(std::size_t from, std::size_t to) const {
   const LirModule& lir = executable->lir();
   for (std::size_t i = from; i < to; ++i) {
     const NodeId id = lir.plan.schedule[i].node;
@@ -159,7 +153,7 @@ std::vector<ProgramDevice> SharedPrograms::devices_of(const LirModule& lir) cons
   return out;
 }
 
-std::shared_ptr<const CompiledProgram> SharedPrograms::program_for(const SymbolBinding& extents) {
+std::shared_ptr<const Compilation> SharedPrograms::program_for(const SymbolBinding& extents) {
   for (auto it = programs_.begin(); it != programs_.end(); ++it)
     if ((*it)->extents == extents) {
       programs_.splice(programs_.begin(), programs_, it);
@@ -174,7 +168,7 @@ std::shared_ptr<const CompiledProgram> SharedPrograms::program_for(const SymbolB
     else
       mode->second = SymbolMode::runtime(extent);
   }
-  auto code = std::make_shared<CompiledProgram>();
+  auto code = std::make_shared<Compilation>();
   code->extents = extents;
   const GuardedReads reads;  // of constants in mapped files; runs check them
   code->result = CompilePipeline(target, local).compile_module(module);
@@ -210,12 +204,12 @@ std::shared_ptr<const CompiledProgram> SharedPrograms::program_for(const SymbolB
     at += (bytes + align - 1) / align * align;
   }
   code->slot_bytes = at;
-  remember<CompiledProgram>(programs_, code, kMaxPrograms);
+  remember<Compilation>(programs_, code, kMaxPrograms);
   return code;
 }
 
-std::shared_ptr<const ProgramAtExtents> SharedPrograms::specialize(const std::vector<std::vector<std::int64_t>>& dims,
-                                                                   const SymbolBinding& given) {
+std::shared_ptr<const Specialization> SharedPrograms::specialize(const std::vector<std::vector<std::int64_t>>& dims,
+                                                                 const SymbolBinding& given) {
   if (symbol_program && given.size() != symbol_program->symbols.size())
     throw Error(ErrorCode::Unsupported,
                 concat_text("symbol '", symbol_program->symbols.front(), "' of graph '", source.name(),
@@ -223,11 +217,11 @@ std::shared_ptr<const ProgramAtExtents> SharedPrograms::specialize(const std::ve
                 "run the graph, or bind the symbol with dim_binding");
   std::lock_guard lock(mutex_);
   for (auto it = at_extents_.begin(); it != at_extents_.end(); ++it)
-    if ((*it)->stage == 0 && (*it)->given == given && (*it)->matches(dims)) {
+    if ((*it)->stage == 0 && (*it)->given == given && (*it)->input_dims == dims) {
       at_extents_.splice(at_extents_.begin(), at_extents_, it);
       return at_extents_.front();
     }
-  auto spec = std::make_shared<ProgramAtExtents>();
+  auto spec = std::make_shared<Specialization>();
   spec->given = given;
   spec->values = solve(dims);
   spec->values.insert(given.begin(), given.end());
@@ -242,15 +236,15 @@ std::shared_ptr<const ProgramAtExtents> SharedPrograms::specialize(const std::ve
   return finish(std::move(spec));
 }
 
-std::shared_ptr<const ProgramAtExtents> SharedPrograms::specialize(
-    const std::shared_ptr<const ProgramAtExtents>& before, const std::vector<std::int64_t>& read) {
+std::shared_ptr<const Specialization> SharedPrograms::specialize(const std::shared_ptr<const Specialization>& before,
+                                                                 const std::vector<std::int64_t>& read) {
   std::lock_guard lock(mutex_);
   for (auto it = at_extents_.begin(); it != at_extents_.end(); ++it)
     if ((*it)->before == before && (*it)->read == read) {
       at_extents_.splice(at_extents_.begin(), at_extents_, it);
       return at_extents_.front();
     }
-  auto spec = std::make_shared<ProgramAtExtents>();
+  auto spec = std::make_shared<Specialization>();
   spec->code = before->code;
   spec->given = before->given;
   spec->values = before->values;
@@ -262,28 +256,33 @@ std::shared_ptr<const ProgramAtExtents> SharedPrograms::specialize(
   return finish(std::move(spec));
 }
 
-std::shared_ptr<const ProgramAtExtents> SharedPrograms::finish(std::shared_ptr<ProgramAtExtents> spec) {
+std::shared_ptr<const Specialization> SharedPrograms::finish(std::shared_ptr<Specialization> spec) {
   const TraceScope traced(options.trace.get());
   const TraceSpan span("bind", "bind extents", source.name());
-  const CompiledProgram& code = *spec->code;
+  const Compilation& code = *spec->code;
   if (!spec->is_last())
     spec->bound = code.binder->bind_until(code.sync_points[spec->stage], spec->values);
   else if (code.binder)
     spec->bound = code.binder->bind(spec->values);
   const Graph& run = spec->lir().graph;
-  for (NodeId id : run.leaves(OpKind::Input)) spec->inputs.push_back(run.shape(id));
+  for (NodeId id : run.leaves(OpKind::Input)) {
+    spec->inputs.push_back(run.shape(id));
+    spec->input_dims.push_back(run.shape(id).static_dims());
+    spec->input_bytes.push_back(run.shape(id).size_bytes());
+  }
   const Graph& whole = code.executable->lir().graph;
   for (Value v : whole.outputs()) {
     spec->outputs.push_back(whole.shape(v).bind(spec->values));
     const Shape& shape = spec->outputs.back();
-    if (spec->is_last())
-      spec->slots.push_back({code.slot_offsets[spec->slots.size()], shape.num_elements(), shape.dtype()});
+    if (!spec->is_last()) continue;
+    spec->output_bytes.push_back(shape.size_bytes());
+    spec->slots.push_back({code.slot_offsets[spec->slots.size()], shape.num_elements(), shape.dtype()});
   }
-  remember<ProgramAtExtents>(at_extents_, spec, kMaxAtExtents);
+  remember<Specialization>(at_extents_, spec, kMaxAtExtents);
   return spec;
 }
 
-std::shared_ptr<const CompiledProgram> SharedPrograms::common() {
+std::shared_ptr<const Compilation> SharedPrograms::common() {
   SymbolBinding extents;
   for (const auto& [name, info] : plan_symbols(source, options.symbol_modes)) {
     auto mode = options.symbol_modes.find(name);

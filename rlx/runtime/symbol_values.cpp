@@ -117,10 +117,10 @@ SymbolBinding SharedPrograms::symbol_values(std::span<const TensorView> views,
   return out;
 }
 
-BoundProgram& CompiledGraph::Impl::program_by_value(std::span<const TensorView> views) {
+BoundInstance& CompiledGraph::Impl::program_by_value(std::span<const TensorView> views) {
   std::vector<std::vector<std::int64_t>> dims;
   for (std::size_t i = 0; i < views.size(); ++i) dims.push_back(resolve_dims(code->inputs[i], views[i]));
-  BoundProgram& s = use(code->specialize(dims, code->symbol_values(views, dims)));
+  BoundInstance& s = use(code->specialize(dims, code->symbol_values(views, dims)));
   check_sizes(s, views);
   return s;
 }
@@ -130,7 +130,7 @@ BoundProgram& CompiledGraph::Impl::program_by_value(std::span<const TensorView> 
 namespace {
 
 // The location of a value that is read at a sync point. Constants are in host memory.
-BufferView place_of(const BoundProgram& s, Value v) {
+BufferView place_of(const BoundInstance& s, Value v) {
   const LirModule& lir = s.spec->lir();
   const LirValue& w = lir.plan.at(v);
   const auto part = [&](BufferView whole) {
@@ -157,13 +157,14 @@ BufferView place_of(const BoundProgram& s, Value v) {
 
 }  // namespace
 
-void CompiledGraph::Impl::advance(ProgramInUse& used, std::span<const TensorView> views, std::vector<StepTime>* times) {
+void CompiledGraph::Impl::advance(InstanceInUse& used, std::span<const TensorView> views,
+                                  std::vector<StepTime>* times) {
   const TraceScope traced(trace());
   const TraceSpan span("run", "compute symbols", code->source.name());
   std::vector<StepTime> part;  // of the steps up to one sync point
   while (!used->spec->is_last()) {
-    BoundProgram& s = *used;
-    const CompiledProgram& c = *s.spec->code;
+    BoundInstance& s = *used;
+    const Compilation& c = *s.spec->code;
     const SyncPoint& point = c.sync_points[s.spec->stage];
     if (s.spec->stage == 0)
       begin(s, views);
@@ -182,12 +183,12 @@ void CompiledGraph::Impl::advance(ProgramInUse& used, std::span<const TensorView
 }
 
 // The program after the sync point of `s`, for the values read into `at_stop`, with its inputs.
-BoundProgram& CompiledGraph::Impl::next_program(BoundProgram& s) {
+BoundInstance& CompiledGraph::Impl::next_program(BoundInstance& s) {
   const auto known = std::find_if(shapes.begin(), shapes.end(),
                                   [&](const auto& p) { return p->spec->before == s.spec && p->spec->read == at_stop; });
   if (known != shapes.end()) shapes.splice(shapes.begin(), shapes, known);
   // `s` was at the front until now, so it stays when a new entry evicts the last of the list.
-  BoundProgram& next = known != shapes.end() ? *shapes.front() : use(code->specialize(s.spec, at_stop));
+  BoundInstance& next = known != shapes.end() ? *shapes.front() : use(code->specialize(s.spec, at_stop));
   next.inputs.swap(s.inputs);
   next.input_buffer_slots.swap(s.input_buffer_slots);
   for (std::size_t i = 0; i < next.inputs.size(); ++i)
@@ -195,7 +196,7 @@ BoundProgram& CompiledGraph::Impl::next_program(BoundProgram& s) {
   return next;
 }
 
-void CompiledGraph::Impl::read_sources(BoundProgram& s, const SyncPoint& point, std::vector<StepTime>* times) {
+void CompiledGraph::Impl::read_sources(BoundInstance& s, const SyncPoint& point, std::vector<StepTime>* times) {
   const std::size_t from = s.spec->first_step();
   if (from != point.step) (void)submit(s, {from, point.step}, {}, s.spec->code->writes_states(from, point.step), times);
   sources.clear();
@@ -205,7 +206,7 @@ void CompiledGraph::Impl::read_sources(BoundProgram& s, const SyncPoint& point, 
 
 // A device that plans its own memory has no steps. The sources are outputs of a separate program, and the run repeats
 // its work.
-void CompiledGraph::Impl::read_outputs(BoundProgram& s, const SyncPoint& point, std::vector<StepTime>* times) {
+void CompiledGraph::Impl::read_outputs(BoundInstance& s, const SyncPoint& point, std::vector<StepTime>* times) {
   std::vector<std::shared_ptr<Buffer>> slots(point.sources.size());
   std::vector<RunSlot> outputs;
   for (std::size_t k = 0; k < slots.size(); ++k)

@@ -95,7 +95,7 @@ std::vector<Tensor> compute(const Graph& prepare, const std::vector<Value>& want
 
 }  // namespace
 
-WeightPlan::WeightPlan(std::shared_ptr<const ExecutableGraph> e) : executable(std::move(e)) {
+WeightPlan::WeightPlan(std::shared_ptr<const Executable> e) : executable(std::move(e)) {
   const Graph& prepare = executable->lir().prepare;
   keys = prepared_keys(prepare);
   std::vector<Value> sources;

@@ -28,8 +28,8 @@ namespace rlx {
 /// Constant that is read unpacked.
 struct WeightPlan {
   WeightPlan() = default;
-  explicit WeightPlan(std::shared_ptr<const ExecutableGraph> e);
-  std::shared_ptr<const ExecutableGraph> executable;
+  explicit WeightPlan(std::shared_ptr<const Executable> e);
+  std::shared_ptr<const Executable> executable;
   std::vector<std::string> keys;  // from `prepared_keys`: equal for equal packed layouts of the same params
   std::vector<std::vector<ParamNames>> reads;  // for a packed layout: the params of each source; for a computed value:
                                                // one list
@@ -109,9 +109,9 @@ class WeightStore {
   };
   struct PackedWeight {
     Tensor bytes;
-    std::vector<Source> sources;                       // one for a computed value
-    std::shared_ptr<const ExecutableGraph> packed_by;  // null for a computed value
-    NodeId node;                                       // its Relayout there
+    std::vector<Source> sources;                  // one for a computed value
+    std::shared_ptr<const Executable> packed_by;  // null for a computed value
+    NodeId node;                                  // its Relayout there
     Resident resident{};
     bool mapped = false;  // the bytes belong to a file
   };
@@ -172,7 +172,7 @@ class WeightStore {
   };
   std::map<std::string, std::vector<PackedAt>, std::less<>> packed_at_;  // the packed layouts of a param; they stay
   Reading reading_;
-  std::map<std::string, std::vector<std::weak_ptr<const ExecutableGraph>>> readers_;  // of computed values
+  std::map<std::string, std::vector<std::weak_ptr<const Executable>>> readers_;  // of computed values
   std::set<std::string> read_raw_;  // params that a kernel or a computed value of some plan reads
   std::set<std::string, std::less<>> whole_in_packed_layouts_;  // params that can be read back from packed layouts, or
                                                                 // whose values are not kept

@@ -178,6 +178,8 @@ struct StepSchedule::State {
     void (*run)(void*, std::int64_t) = nullptr;
     std::atomic<void*> ctx{nullptr};
     std::uint32_t first_pred = 0, num_preds = 0;
+    std::uint32_t first_call = 0, num_calls = 0;  // of a group
+    std::uint32_t first_name = 0;                 // in StepTrace::names
   };
 
   struct Predecessor {
@@ -251,20 +253,6 @@ struct StepSchedule::State {
     } while (!word.compare_exchange_weak(seen, next, std::memory_order_acq_rel, std::memory_order_relaxed));
   }
 
-  void execute(std::size_t s, std::uint32_t unit, const StopRequest::Asked& stop) {
-    Step& step = steps[s];
-    const std::uint64_t per_unit = step.per_unit.load(std::memory_order_relaxed);
-    const std::uint64_t end =
-        std::min<std::uint64_t>(step.chunks.load(std::memory_order_relaxed), (unit + 1) * per_unit);
-    try {
-      for (std::uint64_t c = unit * per_unit; c < end && !failed.load(std::memory_order_relaxed); ++c) {
-        stop.check();
-        step.run(step.ctx.load(std::memory_order_relaxed), static_cast<std::int64_t>(c));
-      }
-    } catch (...) {
-      fail();
-    }
-  }
   /// Cancels the run, with the exception that is being handled. The first one counts.
   void fail() noexcept {
     if (!failing.exchange(true, std::memory_order_acq_rel)) {
@@ -277,25 +265,10 @@ struct StepSchedule::State {
     if (refs.fetch_sub(count, std::memory_order_acq_rel) == count) delete this;
   }
 
-  /// Runs all steps on this thread, without the counters.
-  void run_alone(const StepTrace* to = nullptr) {
-    const AsWorkerZero alone(1);
-    const StopRequest::Asked& stop = StopRequest::current();
-    for (std::size_t i = 0; i < steps.size(); ++i) {
-      Step& step = steps[i];
-      const TraceSpan span(to && to->names[i] != 0 ? to->trace : nullptr, to ? to->names[i] : 0);
-      const std::uint32_t n = step.chunks.load(std::memory_order_relaxed);
-      void* ctx = step.ctx.load(std::memory_order_relaxed);
-      for (std::uint32_t c = 0; c < n; ++c) {
-        stop.check();
-        step.run(ctx, c);
-      }
-    }
-  }
-
   std::vector<Step> steps;
   std::vector<Counters> counters;
   std::vector<Predecessor> preds;
+  std::vector<ScheduleCall> calls;      // of groups
   std::uint32_t epoch = 0;              // of the last run; written by the caller only
   std::atomic<std::uint32_t> ended{0};  // epoch of the last run that has ended
   std::atomic<bool> busy{false};
@@ -308,8 +281,15 @@ struct StepSchedule::State {
 
 StepSchedule::StepSchedule(std::span<const ScheduleStep> steps) {
   auto state = std::make_unique<State>(steps.size());
+  std::uint32_t names = 0;
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const ScheduleStep& in = steps[i];
+    auto& step = state->steps[i];
+    step.first_name = names;
+    names += in.group.empty() ? 1 : static_cast<std::uint32_t>(in.group.size());
+    step.first_call = static_cast<std::uint32_t>(state->calls.size());
+    step.num_calls = static_cast<std::uint32_t>(in.group.size());
+    state->calls.insert(state->calls.end(), in.group.begin(), in.group.end());
     if (in.chunks < 0 || in.chunks > 0x7fffffff) {
       throw Error(ErrorCode::InvalidArgument,
                   concat_text("schedule step ", i, " has ", in.chunks, " chunks; the range is 0 to 2147483647"));
@@ -317,8 +297,7 @@ StepSchedule::StepSchedule(std::span<const ScheduleStep> steps) {
     if (in.run == nullptr && in.chunks > 0) {
       throw Error(ErrorCode::InvalidArgument, concat_text("schedule step ", i, " has no function"));
     }
-    auto& step = state->steps[i];
-    state->set_chunks(i, static_cast<std::uint32_t>(in.chunks));
+    state->set_chunks(i, in.group.empty() ? static_cast<std::uint32_t>(in.chunks) : 1);
     step.run = in.run;
     step.ctx = in.ctx;
     step.first_pred = static_cast<std::uint32_t>(state->preds.size());
@@ -366,37 +345,30 @@ namespace {
 class Stretches {
  public:
   explicit Stretches(const StepTrace& to) : to_(to) {}
-  template <class F>
-  void run(std::size_t step, F&& execute) {
+  /// Before and after a call of these names.
+  void begin() {
     if (!scope_) {
       scope_.emplace(to_.trace);
       if (t_worker_index > 0) to_.trace->name_thread(concat_text("rlx worker ", t_worker_index));
     }
-    const std::int64_t begin = Trace::now_ns();
-    execute();
+    begin_ = Trace::now_ns();
+  }
+  void end(std::uint32_t name) {
     const std::int64_t end = Trace::now_ns();
-    if (step == step_ && end_)
+    if (name == name_ && end_)
       end_->store(end, std::memory_order_relaxed);
     else
-      end_ = to_.names[step] != 0 ? to_.trace->record(to_.names[step], begin, end) : nullptr;
-    step_ = step;
+      end_ = to_.trace->record(to_.names[name], begin_, end);
+    name_ = name;
   }
   void close() { end_ = nullptr; }
 
  private:
   const StepTrace& to_;
   std::optional<TraceScope> scope_;
-  std::size_t step_ = 0;
+  std::int64_t begin_ = 0;
+  std::uint32_t name_ = 0;
   std::atomic<std::int64_t>* end_ = nullptr;
-};
-
-// The same interface for a run without a trace: does nothing.
-struct NoStretches {
-  template <class F>
-  void run(std::size_t, F&& execute) {
-    execute();
-  }
-  void close() {}
 };
 
 }  // namespace
@@ -453,56 +425,97 @@ struct ThreadPool::Impl {
     return std::min(started, wanted);
   }
 
-  /// Executes the steps. Returns when no step has unclaimed chunks (worker), or when all steps are complete (caller).
-  static void walk(StepSchedule::State& s, std::uint32_t run, bool caller) {
-    if (const StepTrace* to = s.traced.load(std::memory_order_relaxed)) {
-      Stretches stretches(*to);
-      return walk(s, run, caller, stretches);
+  /// The search of one thread for work in a run.
+  struct Search {
+    StepSchedule::State& s;
+    std::uint32_t run;
+    bool own = t_worker_index % 2 != 0;  // the half that it prefers
+    std::size_t first[2] = {0, 0};       // by half: exhausted in all steps before it
+    std::size_t completed = 0;           // all steps before it are complete
+
+    struct Unit {
+      std::size_t step = 0;
+      std::uint32_t number = 0;
+      bool upper = false;
+    };
+    enum class Found { Unit, Nothing, Stale };
+    /// Claims a unit of a step that is ready.
+    Found claim(Unit& u) {
+      for (const bool upper : {own, !own}) {
+        std::size_t& begin = first[upper ? 1 : 0];
+        const std::size_t n = s.steps.size();
+        while (begin < n && s.exhausted(begin, run, upper)) ++begin;
+        int looked = 0;
+        for (std::size_t i = begin; i < n && looked < kLookAhead; ++i) {
+          if (i != begin && s.exhausted(i, run, upper)) continue;
+          ++looked;
+          if (!s.ready(i, run, upper)) continue;
+          const auto claim = s.claim(i, run, upper, u.number);
+          if (claim == StepSchedule::State::Claim::Stale) return Found::Stale;
+          if (claim == StepSchedule::State::Claim::Exhausted) continue;
+          u.step = i;
+          u.upper = upper;
+          return Found::Unit;
+        }
+      }
+      return Found::Nothing;
     }
-    NoStretches none;
-    walk(s, run, caller, none);
-  }
-  template <class Record>
-  static void walk(StepSchedule::State& s, std::uint32_t run, bool caller, Record& record) {
-    const std::size_t n = s.steps.size();
-    std::size_t first[2] = {0, 0};  // by half: exhausted in all steps before it
-    std::size_t completed = 0;      // all steps before it are complete
+    /// True when every unit is claimed.
+    bool all_claimed() const { return first[0] == s.steps.size() && first[1] == s.steps.size(); }
+    bool all_complete() {
+      while (completed < s.steps.size() && s.complete(completed, run)) ++completed;
+      return completed == s.steps.size();
+    }
+  };
+
+  /// Executes the steps. Returns when no step has unclaimed chunks (worker), or when all steps are complete (caller).
+  static void work(StepSchedule::State& s, std::uint32_t run, bool caller) {
+    Search search{s, run};
     std::int64_t idle_since = 0;
-    const bool own = t_worker_index % 2 != 0;
+    std::optional<Stretches> record;
+    if (const StepTrace* to = s.traced.load(std::memory_order_relaxed)) record.emplace(*to);
     // The caller was asked to stop by whoever asked. A worker stops when the run has failed, also inside of a loop.
     std::optional<StopRequest> with_run;
     if (!caller) with_run.emplace(s.failed);
     const StopRequest::Asked& stop = StopRequest::current();
     for (;;) {
-      bool worked = false;
-      for (const bool upper : {own, !own}) {
-        std::size_t& begin = first[upper ? 1 : 0];
-        while (begin < n && s.exhausted(begin, run, upper)) ++begin;
-        int looked = 0;
-        for (std::size_t i = begin; i < n && looked < kLookAhead && !worked; ++i) {
-          if (i != begin && s.exhausted(i, run, upper)) continue;
-          ++looked;
-          if (!s.ready(i, run, upper)) continue;
-          std::uint32_t unit = 0;
-          const auto claim = s.claim(i, run, upper, unit);
-          if (claim == StepSchedule::State::Claim::Stale) return;
-          if (claim == StepSchedule::State::Claim::Exhausted) continue;
-          record.run(i, [&] { s.execute(i, unit, stop); });
-          s.finish(i, run, upper);
-          worked = true;
+      Search::Unit u;
+      const auto found = search.claim(u);
+      if (found == Search::Found::Stale) return;
+      if (found == Search::Found::Unit) {
+        const StepSchedule::State::Step& step = s.steps[u.step];
+        const auto cancelled = [&] { return s.failed.load(std::memory_order_relaxed); };
+        try {
+          if (step.num_calls > 0) {
+            for (std::uint32_t k = 0; k < step.num_calls; ++k) {
+              const ScheduleCall& call = s.calls[step.first_call + k];
+              if (record) record->begin();
+              for (std::int64_t c = 0; c < call.chunks && !cancelled(); ++c) {
+                stop.check();
+                call.run(call.ctx, c);
+              }
+              if (record) record->end(step.first_name + k);
+            }
+          } else {
+            const std::uint64_t per_unit = step.per_unit.load(std::memory_order_relaxed);
+            const std::uint64_t end =
+                std::min<std::uint64_t>(step.chunks.load(std::memory_order_relaxed), (u.number + 1) * per_unit);
+            if (record) record->begin();
+            for (std::uint64_t c = u.number * per_unit; c < end && !cancelled(); ++c) {
+              stop.check();
+              step.run(step.ctx.load(std::memory_order_relaxed), static_cast<std::int64_t>(c));
+            }
+            if (record) record->end(step.first_name);
+          }
+        } catch (...) {
+          s.fail();
         }
-        if (worked) break;
-      }
-      if (worked) {
+        s.finish(u.step, run, u.upper);
         idle_since = 0;
         continue;
       }
-      record.close();
-      if (first[0] == n && first[1] == n) {
-        if (!caller) return;
-        while (completed < n && s.complete(completed, run)) ++completed;
-        if (completed == n) return;
-      }
+      if (record) record->close();
+      if (search.all_claimed() && (!caller || search.all_complete())) return;
       if (!caller && s.ended.load(std::memory_order_acquire) == run) return;
       if (caller && !s.failed.load(std::memory_order_relaxed)) {
         try {
@@ -517,6 +530,25 @@ struct ThreadPool::Impl {
         std::this_thread::yield();
       } else {
         for (int i = 0; i < 8; ++i) cpu_pause();
+      }
+    }
+  }
+
+  /// Runs all steps on the calling thread, without the counters.
+  static void work_alone(StepSchedule::State& s, const StepTrace* to) {
+    const AsWorkerZero alone(1);
+    const StopRequest::Asked& stop = StopRequest::current();
+    for (const StepSchedule::State::Step& step : s.steps) {
+      const ScheduleCall own{step.chunks.load(std::memory_order_relaxed), step.run,
+                             step.ctx.load(std::memory_order_relaxed)};
+      std::span<const ScheduleCall> calls(&own, 1);
+      if (step.num_calls > 0) calls = std::span(s.calls).subspan(step.first_call, step.num_calls);
+      for (std::size_t k = 0; k < calls.size(); ++k) {
+        const TraceSpan span(to ? to->trace : nullptr, to ? to->names[step.first_name + k] : 0);
+        for (std::int64_t c = 0; c < calls[k].chunks; ++c) {
+          stop.check();
+          calls[k].run(calls[k].ctx, c);
+        }
       }
     }
   }
@@ -553,7 +585,7 @@ struct ThreadPool::Impl {
           // leaves one reference to each worker that joined.
           t_worker_index = index + 1;
           t_purpose = s->purpose.load(std::memory_order_relaxed);
-          walk(*s, run, false);
+          work(*s, run, false);
           t_purpose = nullptr;
           t_worker_index = 0;
           t_run_threads = 1;
@@ -577,34 +609,45 @@ struct ThreadPool::Impl {
     }
   }
 
-  /// Runs `s` on this thread and `count` workers.
-  void run(StepSchedule::State& s, int count) {
-    s.refs.fetch_add(count, std::memory_order_relaxed);
-    const std::uint32_t run = ++s.epoch;
-    if (s.failing.load(std::memory_order_relaxed)) {
-      s.failing.store(false, std::memory_order_relaxed);
-      s.failed.store(false, std::memory_order_relaxed);
-      s.error = nullptr;
+  /// A run that is open to `count` workers.
+  class OpenJob {
+   public:
+    OpenJob(Impl& pool, StepSchedule::State& s, int count)
+        : pool_(pool), s_(s), count_(count), run_(++s.epoch), caller_(count + 1) {
+      s.refs.fetch_add(count, std::memory_order_relaxed);
+      if (s.failing.load(std::memory_order_relaxed)) {
+        s.failing.store(false, std::memory_order_relaxed);
+        s.failed.store(false, std::memory_order_relaxed);
+        s.error = nullptr;
+      }
+      s.purpose.store(t_purpose, std::memory_order_relaxed);
+      pool.state.store(&s, std::memory_order_relaxed);
+      pool.run_epoch.store(run_, std::memory_order_relaxed);
+      pool.helpers.store(count, std::memory_order_relaxed);
+      const std::uint32_t epoch = epoch_of(pool.job.load(std::memory_order_relaxed)) + 1;
+      pool.job.store(pack(epoch, kOpen), std::memory_order_seq_cst);
+      for (int i = 0; i < count; ++i) {
+        Worker& w = pool.workers[static_cast<std::size_t>(i)];
+        if (w.sleeping.load(std::memory_order_seq_cst)) wake(w);
+      }
     }
-    s.purpose.store(t_purpose, std::memory_order_relaxed);
-    state.store(&s, std::memory_order_relaxed);
-    run_epoch.store(run, std::memory_order_relaxed);
-    helpers.store(count, std::memory_order_relaxed);
-    const std::uint32_t epoch = epoch_of(job.load(std::memory_order_relaxed)) + 1;
-    job.store(pack(epoch, kOpen), std::memory_order_seq_cst);
-    for (int i = 0; i < count; ++i) {
-      Worker& w = workers[static_cast<std::size_t>(i)];
-      if (w.sleeping.load(std::memory_order_seq_cst)) wake(w);
+    OpenJob(const OpenJob&) = delete;
+    OpenJob& operator=(const OpenJob&) = delete;
+    ~OpenJob() {
+      s_.ended.store(run_, std::memory_order_release);
+      const std::uint64_t word = pool_.job.fetch_and(~kOpen, std::memory_order_acq_rel);
+      const int absent = count_ - static_cast<int>(word & kJoined);
+      if (absent > 0) s_.release(absent);
     }
-    {
-      const AsWorkerZero caller(count + 1);
-      walk(s, run, true);
-    }
-    s.ended.store(run, std::memory_order_release);
-    const std::uint64_t word = job.fetch_and(~kOpen, std::memory_order_acq_rel);
-    const int absent = count - static_cast<int>(word & kJoined);
-    if (absent > 0) s.release(absent);
-  }
+    std::uint32_t run() const { return run_; }
+
+   private:
+    Impl& pool_;
+    StepSchedule::State& s_;
+    int count_;
+    std::uint32_t run_;
+    AsWorkerZero caller_;
+  };
 };
 
 int checked_thread_count(int threads, std::string_view what, std::string_view hint) {
@@ -658,13 +701,14 @@ void ThreadPool::run(StepSchedule& schedule, int max_threads, const StepTrace* t
   const int threads = max_threads > 0 ? std::min(max_threads, kMaxThreads) : threads_;
   Impl* p = threads > 1 ? impl() : nullptr;
   if (p == nullptr || p->busy.exchange(true, std::memory_order_acquire)) {
-    s->run_alone(traced);
+    Impl::work_alone(*s, traced);
     return;
   }
   s->traced.store(traced, std::memory_order_relaxed);
   {
     Idle pool_idle{p->busy};
-    p->run(*s, p->start(threads - 1));
+    const Impl::OpenJob job(*p, *s, p->start(threads - 1));
+    Impl::work(*s, job.run(), true);
   }
   if (s->failed.load(std::memory_order_acquire)) {
     std::exception_ptr error = std::move(s->error);
@@ -698,7 +742,10 @@ void ThreadPool::parallel_for(std::int64_t chunks, void (*fn)(void* ctx, std::in
     s->set_chunks(0, static_cast<std::uint32_t>(chunks));
     s->steps[0].ctx.store(ctx, std::memory_order_relaxed);
     s->steps[0].run = fn;
-    p->run(*s, helpers);
+    {
+      const Impl::OpenJob job(*p, *s, helpers);
+      Impl::work(*s, job.run(), true);
+    }
     if (!s->failed.load(std::memory_order_acquire)) return;
     error = s->error;  // while this thread still owns the pool
   }

@@ -21,6 +21,13 @@ constexpr HalfWaits half_waits(bool upper, bool for_upper) {
 }
 inline constexpr HalfWaits kWaitsForAll = 0xF;
 
+/// A call of `run(ctx, chunk)` for each chunk in [0, chunks).
+struct ScheduleCall {
+  std::int64_t chunks = 0;
+  void (*run)(void* ctx, std::int64_t chunk) = nullptr;
+  void* ctx = nullptr;
+};
+
 /// One step of a schedule. It calls `run(ctx, chunk)` for each chunk in [0, chunks), in any order, on any thread. A
 /// chunk runs after every step in `predecessors` (indices of earlier steps) is complete, or after the halves that
 /// `waits` names (one entry per predecessor; empty: everything waits for everything). A step of 0 chunks only orders
@@ -31,10 +38,12 @@ struct ScheduleStep {
   void* ctx = nullptr;
   std::span<const std::int32_t> predecessors;
   std::span<const HalfWaits> waits = {};
+  /// If not empty, one thread makes these calls in order, and `chunks`, `run` and `ctx` are not used.
+  std::span<const ScheduleCall> group = {};
 };
 
-/// A fixed list of steps with the counters of their runs. Build once, run many times, one run at a time. The
-/// predecessor lists are copied. `ctx` must outlive all runs.
+/// A fixed list of steps with the counters of their runs. Build once, run many times, one run at a time. All lists are
+/// copied. `ctx` must outlive all runs.
 class StepSchedule {
  public:
   StepSchedule() = default;
@@ -57,11 +66,10 @@ class StepSchedule {
   State* state_ = nullptr;
 };
 
-/// What a run records: each sequence of chunks of a step that a thread runs without a pause, under the step's name (0:
-/// the step records itself).
+/// What a run records: each sequence of chunks of a step that a thread runs without a pause, and each call of a group.
 struct StepTrace {
   Trace* trace = nullptr;
-  std::span<const std::uint32_t> names;  // by step
+  std::span<const std::uint32_t> names;  // from Trace::name, by call: of each step one, of a group as many as it has
 };
 
 /// The largest number of threads of a run.

@@ -368,9 +368,9 @@ class AdversarialProgram {
   std::map<std::uint32_t, Place256> constants_;
 };
 
-class AdversarialBound final : public BoundGraph {
+class AdversarialInstance final : public Instance {
  public:
-  AdversarialBound(AdversarialDevice& device, const LirModule& program, std::span<const BufferView> arenas)
+  AdversarialInstance(AdversarialDevice& device, const LirModule& program, std::span<const BufferView> arenas)
       : device_(std::static_pointer_cast<AdversarialDevice>(device.shared_from_this())),
         program_(std::make_shared<AdversarialProgram>(device, program, arenas)) {}
 
@@ -414,7 +414,7 @@ class AdversarialBound final : public BoundGraph {
   Event last_;
 };
 
-class AdversarialExecutable final : public ExecutableGraph {
+class AdversarialExecutable final : public Executable {
  public:
   AdversarialExecutable(LirModule lir, const Target& target) : lir_(std::move(lir)) {
     const auto compiled = [&](std::size_t i) {
@@ -429,11 +429,11 @@ class AdversarialExecutable final : public ExecutableGraph {
                                {}});
   }
   const LirModule& lir() const override { return lir_; }
-  std::unique_ptr<BoundGraph> bind(OpenDevice& device, const LirModule& program,
-                                   std::span<const BufferView> arenas) const override {
+  std::unique_ptr<Instance> bind(OpenDevice& device, const LirModule& program,
+                                 std::span<const BufferView> arenas) const override {
     auto& ours = dynamic_cast<AdversarialDevice&>(device);
     ++ours.counts->binds;
-    return std::make_unique<AdversarialBound>(ours, program, arenas);
+    return std::make_unique<AdversarialInstance>(ours, program, arenas);
   }
   std::string kernel_name(NodeId node) const override {
     return concat_text(op_text_name(lir_.graph.node(node).op), " (adversary)");
@@ -511,7 +511,7 @@ class AdversarialDeviceBackend final : public AdversarialBackend {
   std::shared_ptr<const Target> target(const BackendOptions&) const override {
     return std::make_shared<const AdversarialTarget>(options_.refuse);
   }
-  std::unique_ptr<const ExecutableGraph> compile_lir(LirModule lir, const BackendOptions&) const override {
+  std::unique_ptr<const Executable> compile_lir(LirModule lir, const BackendOptions&) const override {
     return std::make_unique<AdversarialExecutable>(std::move(lir), AdversarialTarget(options_.refuse));
   }
 

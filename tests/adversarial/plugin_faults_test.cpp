@@ -353,9 +353,7 @@ TEST_CASE("plug-ins: threads that ask for one device have the same, others need 
       return nullptr;
     }
     std::shared_ptr<const Target> target(const BackendOptions&) const override { return nullptr; }
-    std::unique_ptr<const ExecutableGraph> compile_lir(LirModule, const BackendOptions&) const override {
-      return nullptr;
-    }
+    std::unique_ptr<const Executable> compile_lir(LirModule, const BackendOptions&) const override { return nullptr; }
   };
   const auto backend = std::make_shared<RingBackend>();
   backend->needs = [&](int ordinal) {

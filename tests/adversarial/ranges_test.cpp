@@ -22,7 +22,7 @@ struct Cuts {
 };
 
 // Submits the requested range in smaller ranges.
-Event submit_in_tasks(Cuts& cuts, BoundGraph& inner, std::size_t steps, const RunArguments& arguments, Stream& stream) {
+Event submit_in_tasks(Cuts& cuts, Instance& inner, std::size_t steps, const RunArguments& arguments, Stream& stream) {
   RunArguments piece = arguments;
   const StepRange whole = arguments.range.of(steps);
   ++cuts.runs;
@@ -64,7 +64,7 @@ std::vector<Tensor> results(const Session& session, std::uint64_t seed) {
 void check_pieces(const Session& whole, const std::shared_ptr<const Backend>& backend, Device device) {
   Cuts cuts;
   register_backend(device, std::make_shared<test::HookedBackend>(
-                               backend, [&](BoundGraph& inner, std::size_t steps, const RunArguments& a, Stream& s) {
+                               backend, [&](Instance& inner, std::size_t steps, const RunArguments& a, Stream& s) {
                                  return submit_in_tasks(cuts, inner, steps, a, s);
                                }));
   for (const std::uint64_t seed : test::seeds(100))

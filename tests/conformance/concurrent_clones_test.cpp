@@ -64,8 +64,8 @@ class DelayedCpu final : public Backend {
   std::shared_ptr<const Target> target(const BackendOptions& o) const override {
     return backend_for(Device::Cpu)->target(o);
   }
-  std::unique_ptr<const ExecutableGraph> compile_lir(LirModule lir, const BackendOptions& o) const override {
-    return std::make_unique<cpu::Executable>(std::move(lir), delayed_kernels(cpu::parse_isa(o.isa)), o);
+  std::unique_ptr<const Executable> compile_lir(LirModule lir, const BackendOptions& o) const override {
+    return std::make_unique<cpu::CpuExecutable>(std::move(lir), delayed_kernels(cpu::parse_isa(o.isa)), o);
   }
 };
 

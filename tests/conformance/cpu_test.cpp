@@ -18,7 +18,7 @@ bool claimed(const Graph& g, const Target& target) {
 }
 
 /// Runs a sample's graph once, on stale memory between guards.
-std::vector<Tensor> run(const ExecutableGraph& exe, const std::vector<Tensor>& operands, bool timed = false) {
+std::vector<Tensor> run(const Executable& exe, const std::vector<Tensor>& operands, bool timed = false) {
   return test::GuardedProgram(exe, {}, test::Around::Nan).run(test::bind_operands(operands), timed);
 }
 

@@ -73,7 +73,7 @@ LirModule lir_for(const Graph& g, const std::shared_ptr<const Target>& target) {
   return lir;
 }
 
-GuardedProgram::GuardedProgram(const ExecutableGraph& exe, const NamedTensors& params, Around around)
+GuardedProgram::GuardedProgram(const Executable& exe, const NamedTensors& params, Around around)
     : exe_(exe),
       around_(around),
       arena_(exe.lir().plan.arena_bytes, around),

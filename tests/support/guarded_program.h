@@ -47,7 +47,7 @@ LirModule lir_for(const Graph& g, const std::shared_ptr<const Target>& target);
 /// One binding of an executable. Inputs, params and states are passed by name; states keep their values between runs.
 class GuardedProgram {
  public:
-  GuardedProgram(const ExecutableGraph& exe, const NamedTensors& params, Around around);
+  GuardedProgram(const Executable& exe, const NamedTensors& params, Around around);
   /// Runs on stale memory. Throws an Internal error that names the buffer when a guard was overwritten.
   std::vector<Tensor> run(const NamedTensors& inputs, bool timed = false);
   /// Resets every state to its initial value.
@@ -55,7 +55,7 @@ class GuardedProgram {
   NamedTensors states();
 
  private:
-  const ExecutableGraph& exe_;
+  const Executable& exe_;
   Around around_;
   GuardedBytes arena_;
   std::vector<GuardedBytes> prepared_, states_;
@@ -63,7 +63,7 @@ class GuardedProgram {
   std::vector<RunSlot> state_slots_;
   std::shared_ptr<OpenDevice> device_;
   std::shared_ptr<Stream> stream_;
-  std::unique_ptr<BoundGraph> bound_;
+  std::unique_ptr<Instance> bound_;
 };
 
 }  // namespace rlx::test

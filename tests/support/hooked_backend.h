@@ -11,7 +11,7 @@
 namespace rlx::test {
 
 /// Submits `inner`, a program whose schedule has `steps` steps, in the hook's own way.
-using SubmitHook = std::function<Event(BoundGraph& inner, std::size_t steps, const RunArguments&, Stream&)>;
+using SubmitHook = std::function<Event(Instance& inner, std::size_t steps, const RunArguments&, Stream&)>;
 
 class HookedBackend final : public Backend {
  public:
@@ -21,28 +21,28 @@ class HookedBackend final : public Backend {
   Presence probe(Device) const noexcept override { return {1}; }
   std::shared_ptr<OpenDevice> open(DeviceId id, const DeviceOptions& o) const override { return inner_->open(id, o); }
   std::shared_ptr<const Target> target(const BackendOptions& o) const override { return inner_->target(o); }
-  std::unique_ptr<const ExecutableGraph> compile_lir(LirModule lir, const BackendOptions& o) const override {
-    return std::make_unique<Executable>(inner_->compile_lir(std::move(lir), o), hook_);
+  std::unique_ptr<const Executable> compile_lir(LirModule lir, const BackendOptions& o) const override {
+    return std::make_unique<HookedExecutable>(inner_->compile_lir(std::move(lir), o), hook_);
   }
 
  private:
-  class Bound final : public BoundGraph {
+  class Bound final : public Instance {
    public:
-    Bound(std::unique_ptr<BoundGraph> inner, std::size_t steps, SubmitHook hook)
+    Bound(std::unique_ptr<Instance> inner, std::size_t steps, SubmitHook hook)
         : inner_(std::move(inner)), steps_(steps), hook_(std::move(hook)) {}
     Event submit(const RunArguments& arguments, Stream& stream) override {
       return hook_(*inner_, steps_, arguments, stream);
     }
 
    private:
-    std::unique_ptr<BoundGraph> inner_;
+    std::unique_ptr<Instance> inner_;
     std::size_t steps_;
     SubmitHook hook_;
   };
 
-  class Executable final : public ExecutableGraph {
+  class HookedExecutable final : public Executable {
    public:
-    Executable(std::unique_ptr<const ExecutableGraph> inner, SubmitHook hook)
+    HookedExecutable(std::unique_ptr<const Executable> inner, SubmitHook hook)
         : inner_(std::move(inner)), hook_(std::move(hook)) {}
     const LirModule& lir() const override { return inner_->lir(); }
     void encode(NodeId n, std::size_t s, const ColumnRange& c, DType t, const std::byte* v,
@@ -52,14 +52,14 @@ class HookedBackend final : public Backend {
     void decode(NodeId n, std::size_t s, const std::byte* f, DType t, std::byte* v) const override {
       inner_->decode(n, s, f, t, v);
     }
-    std::unique_ptr<BoundGraph> bind(OpenDevice& device, const LirModule& program,
-                                     std::span<const BufferView> arenas) const override {
+    std::unique_ptr<Instance> bind(OpenDevice& device, const LirModule& program,
+                                   std::span<const BufferView> arenas) const override {
       return std::make_unique<Bound>(inner_->bind(device, program, arenas), program.plan.schedule.size(), hook_);
     }
     std::string kernel_name(NodeId n) const override { return inner_->kernel_name(n); }
 
    private:
-    std::unique_ptr<const ExecutableGraph> inner_;
+    std::unique_ptr<const Executable> inner_;
     SubmitHook hook_;
   };
 

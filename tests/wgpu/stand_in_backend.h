@@ -70,7 +70,7 @@ class StandIn {
     std::span<const DeviceOptionInfo> option_infos() const override { return wgpu_->option_infos(); }
     BackendOptions compile_options(const DeviceOptions& o) const override { return wgpu_->compile_options(o); }
     std::shared_ptr<const Target> target(const BackendOptions& o) const override { return wgpu_->target(o); }
-    std::unique_ptr<const ExecutableGraph> compile_lir(LirModule lir, const BackendOptions& o) const override {
+    std::unique_ptr<const Executable> compile_lir(LirModule lir, const BackendOptions& o) const override {
       return wgpu_->compile_lir(std::move(lir), o);
     }
     std::shared_ptr<OpenDevice> open(DeviceId id, const DeviceOptions& options) const override {

@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "rlx/backends/cpu/instance.h"
+
 namespace rlx::cpu {
 
 /// A task as a step of an audited run.
@@ -28,16 +30,16 @@ AuditedTasks::~AuditedTasks() = default;
 
 // Each task is a step that waits for the previous one. Threads wait for each other within a step, so two steps must not
 // run at once.
-AuditedTasks::AuditedTasks(LoweredProgram& program) {
+AuditedTasks::AuditedTasks(const CpuInstance& of) {
   std::vector<ScheduleStep> out;
-  const std::size_t n = program.tasks().size();
+  const std::size_t n = of.tasks().size();
   tasks_.reserve(n);
   std::vector<std::int32_t> before(n);
-  for (std::size_t i = 0; i < program.lir().plan.schedule.size(); ++i)
-    for (std::size_t k = program.first_task(i); k < program.first_task(i + 1); ++k) {
-      const Task& p = program.tasks()[k];
-      tasks_.push_back(std::make_unique<AuditedTask>(
-          p, program.row(i).kernel, node_label(program.lir().graph, program.lir().plan.schedule[i].node)));
+  for (std::size_t i = 0; i < of.lir().plan.schedule.size(); ++i)
+    for (std::size_t k = of.first_task(i); k < of.first_task(i + 1); ++k) {
+      const Task& p = of.tasks()[k];
+      tasks_.push_back(std::make_unique<AuditedTask>(p, of.row(i).kernel,
+                                                     node_label(of.lir().graph, of.lir().plan.schedule[i].node)));
       before[k] = static_cast<std::int32_t>(k) - 1;
       out.push_back({p.chunks, AuditedTask::run, tasks_.back().get(), std::span(before).subspan(k, k == 0 ? 0 : 1)});
     }

@@ -4,18 +4,18 @@
 #include <memory>
 #include <vector>
 
-#include "rlx/backends/cpu/lowered_program.h"
 #include "rlx/threads/chunk_audit.h"
 #include "rlx/threads/thread_pool.h"
 
 namespace rlx::cpu {
 
 struct AuditedTask;
+class CpuInstance;
 
 /// The schedule of an audited run.
 class AuditedTasks {
  public:
-  explicit AuditedTasks(LoweredProgram& program);
+  explicit AuditedTasks(const CpuInstance& of);
   ~AuditedTasks();
   AuditedTasks(const AuditedTasks&) = delete;
   AuditedTasks& operator=(const AuditedTasks&) = delete;

@@ -89,8 +89,8 @@ class CpuBackend final : public Backend {
     return std::make_shared<const CpuTarget>(cpu::parse_isa(options.isa),
                                              checked_thread_count(options.threads, "threads"));
   }
-  std::unique_ptr<const ExecutableGraph> compile_lir(LirModule lir, const BackendOptions& options) const override {
-    return std::make_unique<cpu::Executable>(std::move(lir), cpu::kernels_for(cpu::parse_isa(options.isa)), options);
+  std::unique_ptr<const Executable> compile_lir(LirModule lir, const BackendOptions& options) const override {
+    return std::make_unique<cpu::CpuExecutable>(std::move(lir), cpu::kernels_for(cpu::parse_isa(options.isa)), options);
   }
   std::optional<MachineLimits> measure_limits(const BackendOptions& options) const override {
     return cpu::measure_limits(cpu::kernels_for(cpu::parse_isa(options.isa)));

@@ -121,7 +121,7 @@ struct RowTiling {
   std::uint32_t operands = 0, results = 0;  // bit i: operand or result i
 };
 
-/// A kernel call of a bound program: `run(ctx, chunk)` for each chunk.
+/// A kernel call of an instance: `run(ctx, chunk)` for each chunk.
 struct Task {
   void (*run)(void* ctx, std::int64_t chunk) = nullptr;
   void* ctx = nullptr;
@@ -141,7 +141,7 @@ struct Patch {
   std::size_t offset = 0;  // bytes
 };
 
-/// An object owned by the bound program.
+/// An object owned by the instance.
 struct Kept {
   virtual ~Kept() = default;
 };
@@ -152,11 +152,11 @@ struct KeptValue final : Kept {
   explicit KeptValue(Args&&... args) : value{std::forward<Args>(args)...} {}
 };
 
-class Executable;
+class CpuExecutable;
 
-/// What lowering fills in: the content of a bound program.
-struct Program {
-  const Executable* executable = nullptr;
+/// What lowering fills in: the tasks of an instance, and what they need.
+struct TaskList {
+  const CpuExecutable* executable = nullptr;
   std::vector<Task> tasks;
   std::vector<Patch> patches;
   std::vector<std::unique_ptr<Kept>> kept;
@@ -172,14 +172,14 @@ struct Program {
 class LowerContext {
  public:
   LowerContext(const LirModule& lir, NodeId id, std::span<const BufferView> arenas, const KernelTable& kernels,
-               int threads, Program& program)
+               int threads, TaskList& list)
       : lir_(lir),
         id_(id),
         arenas_(arenas),
         kernels_(kernels),
         threads_(threads),
-        program_(program),
-        first_task_(program.tasks.size()) {}
+        list_(list),
+        first_task_(list.tasks.size()) {}
 
   const Graph& graph() const { return lir_.graph; }
   NodeId id() const { return id_; }
@@ -204,12 +204,12 @@ class LowerContext {
   /// False for a result that nobody reads; the plan gave it no place.
   bool is_read(int r) const { return out(r).where->place != Place::None; }
 
-  /// Makes an object that lives as long as the bound program.
+  /// Makes an object that lives as long as the instance.
   template <class T, class... Args>
   T& keep(Args&&... args) {
     auto kept = std::make_unique<KeptValue<T>>(std::forward<Args>(args)...);
     T& value = kept->value;
-    program_.kept.push_back(std::move(kept));
+    list_.kept.push_back(std::move(kept));
     return value;
   }
   /// Points `field` at element `element` of `v`. Pointers into an arena or a constant are final; others are relocated
@@ -224,23 +224,23 @@ class LowerContext {
   template <auto Run, class T>
   void step(T& ctx, std::int64_t chunks, double cost_ns) {
     if (chunks <= 0) return;
-    program_.tasks.push_back(
+    list_.tasks.push_back(
         {[](void* p, std::int64_t chunk) { Run(*static_cast<T*>(p), chunk); }, &ctx, chunks, cost_ns});
-    program_.tasks.back().common = uses_common_;
+    list_.tasks.back().common = uses_common_;
   }
   /// Adds a task that the thread which runs the program runs alone: after all earlier tasks and before all later ones.
   template <auto Run, class T>
   void step_alone(T& ctx, double cost_ns) {
     step<Run>(ctx, 1, cost_ns);
-    program_.tasks.back().alone = true;
+    list_.tasks.back().alone = true;
   }
-  /// For a node whose kernel entry plans bodies: the plans, a range that they use, and one body as a bound program.
+  /// For a node whose kernel entry plans bodies: the plans, a range that they use, and one body as an instance.
   const LirBodies& bodies() const { return *lir_.plan.bodies_of(id_); }
   BufferView body_range(std::uint32_t range) const {
     const LirRange& r = bodies().ranges[range];
     return {arenas_[r.arena].host + r.offset, r.bytes};
   }
-  std::unique_ptr<BoundGraph> bind_body(std::size_t body) const;
+  std::unique_ptr<Instance> bind_body(std::size_t body) const;
   /// Describes the rows of the task added last, for producer-consumer tiling. Each run of `chunks_per_group` chunks
   /// works on the next `group_rows` of `rows` rows and touches no other rows of the named operands and results. The
   /// leading axes of these values are the rows, or what rows are counted in, such as sequences. Halves of the task then
@@ -249,19 +249,19 @@ class LowerContext {
                  std::initializer_list<int> operands, std::initializer_list<int> results = {0});
   /// Scratch of at least `bytes` per thread. Its address is final when the program runs.
   const Scratch* scratch(std::size_t bytes) {
-    if (bytes > program_.scratch_bytes) program_.scratch_bytes = bytes;
-    return &program_.scratch;
+    if (bytes > list_.scratch_bytes) list_.scratch_bytes = bytes;
+    return &list_.scratch;
   }
   /// At least `bytes` shared by all tasks that the node adds after this call. No other node uses the memory meanwhile.
   /// Its address is final when the program runs.
   const Common* common(std::size_t bytes) {
-    if (bytes > program_.common_bytes) program_.common_bytes = bytes;
+    if (bytes > list_.common_bytes) list_.common_bytes = bytes;
     uses_common_ = true;
-    return &program_.common;
+    return &list_.common;
   }
   /// `bytes` of memory shared by all chunks of the node, 64-byte aligned.
   std::byte* workspace(std::size_t bytes);
-  Program& program() { return program_; }
+  TaskList& list() { return list_; }
 
  private:
   void* resolve(void* field, const View& v, std::int64_t element);
@@ -270,7 +270,7 @@ class LowerContext {
   std::span<const BufferView> arenas_;
   const KernelTable& kernels_;
   int threads_;
-  Program& program_;
+  TaskList& list_;
   std::size_t first_task_;  // index of the node's first task
   bool uses_common_ = false;
 };

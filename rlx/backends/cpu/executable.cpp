@@ -3,15 +3,15 @@
 
 #include <algorithm>
 
-#include "rlx/backends/cpu/bound_program.h"
 #include "rlx/backends/cpu/control/loop_writer.h"
+#include "rlx/backends/cpu/instance.h"
 #include "rlx/ir/inspect.h"
 #include "rlx/ir/ops/lir.h"
 #include "rlx/threads/chunk_audit.h"
 
 namespace rlx::cpu {
 
-Executable::Executable(LirModule lir, const KernelTable& kernels, const BackendOptions& options)
+CpuExecutable::CpuExecutable(LirModule lir, const KernelTable& kernels, const BackendOptions& options)
     : lir_(std::move(lir)),
       kernels_(kernels),
       threads_(checked_thread_count(options.threads, "threads")),
@@ -48,21 +48,21 @@ Executable::Executable(LirModule lir, const KernelTable& kernels, const BackendO
   }
 }
 
-PanelSource Executable::panel_source(NodeId node, std::size_t source, const ColumnRange& columns) const {
+PanelSource CpuExecutable::panel_source(NodeId node, std::size_t source, const ColumnRange& columns) const {
   const auto& op = lir_.prepare.node(node).op.as<ops::Relayout>();
   check(source < op.sources.size() / 4, "a relayout has no source of this number");
   const std::int64_t begin = begins_.at(node.index)[source];  // first column of the source in all matrices
   return {op, op.source(source), op.n == 0 ? 0 : begin % op.n, columns.begin, columns.end};
 }
 
-std::size_t Executable::matrix_offset(NodeId node, std::size_t source) const {
+std::size_t CpuExecutable::matrix_offset(NodeId node, std::size_t source) const {
   const auto& op = lir_.prepare.node(node).op.as<ops::Relayout>();
   const std::int64_t matrix = op.n == 0 ? 0 : begins_.at(node.index)[source] / op.n;
   return static_cast<std::size_t>(matrix * layout_of_one_matrix(op.form).bytes);
 }
 
-void Executable::encode(NodeId node, std::size_t source, const ColumnRange& columns, DType dtype,
-                        const std::byte* values, std::byte* layout) const {
+void CpuExecutable::encode(NodeId node, std::size_t source, const ColumnRange& columns, DType dtype,
+                           const std::byte* values, std::byte* layout) const {
   const PanelSource all = panel_source(node, source, columns);
   std::byte* to = layout + matrix_offset(node, source);
   const bool coded = is_block_scheme(all.op.scheme);
@@ -84,8 +84,8 @@ void Executable::encode(NodeId node, std::size_t source, const ColumnRange& colu
       threads_);
 }
 
-void Executable::decode(NodeId node, std::size_t source, const std::byte* layout, DType dtype,
-                        std::byte* values) const {
+void CpuExecutable::decode(NodeId node, std::size_t source, const std::byte* layout, DType dtype,
+                           std::byte* values) const {
   const auto& op = lir_.prepare.node(node).op.as<ops::Relayout>();
   const PanelSource all = panel_source(node, source, {0, op.source(source).columns});
   const std::byte* matrix = layout + matrix_offset(node, source);
@@ -93,12 +93,12 @@ void Executable::decode(NodeId node, std::size_t source, const std::byte* layout
   decode_packed_b(all, matrix, dtype, values);
 }
 
-std::unique_ptr<BoundGraph> Executable::bind(OpenDevice&, const LirModule& program,
-                                             std::span<const BufferView> arenas) const {
-  return bind_program(*this, program, arenas, false);
+std::unique_ptr<Instance> CpuExecutable::bind(OpenDevice&, const LirModule& program,
+                                              std::span<const BufferView> arenas) const {
+  return std::make_unique<CpuInstance>(*this, program, arenas, false);
 }
 
-std::string Executable::kernel_name(NodeId node) const {
+std::string CpuExecutable::kernel_name(NodeId node) const {
   const KernelEntry* row = node.index < row_of_.size() ? row_of_[node.index] : nullptr;
   if (!row) return "none";
   const std::string name = concat_text(row->kernel, " (", isa_name(kernels_.isa), ")");

@@ -14,17 +14,17 @@
 namespace rlx::cpu {
 
 /// Immutable; shared by all programs bound from it.
-class Executable final : public ExecutableGraph {
+class CpuExecutable final : public Executable {
  public:
   /// Throws Unsupported that names the first scheduled node which neither a kernel entry nor a reference rule runs.
-  Executable(LirModule lir, const KernelTable& kernels, const BackendOptions& options);
+  CpuExecutable(LirModule lir, const KernelTable& kernels, const BackendOptions& options);
 
   const LirModule& lir() const override { return lir_; }
   void encode(NodeId node, std::size_t source, const ColumnRange& columns, DType dtype, const std::byte* values,
               std::byte* layout) const override;
   void decode(NodeId node, std::size_t source, const std::byte* layout, DType dtype, std::byte* values) const override;
-  std::unique_ptr<BoundGraph> bind(OpenDevice& device, const LirModule& program,
-                                   std::span<const BufferView> arenas) const override;
+  std::unique_ptr<Instance> bind(OpenDevice& device, const LirModule& program,
+                                 std::span<const BufferView> arenas) const override;
   std::string kernel_name(NodeId node) const override;
 
   const KernelTable& kernels() const { return kernels_; }

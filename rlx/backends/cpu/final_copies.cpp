@@ -3,6 +3,8 @@
 
 #include <cstring>
 
+#include "rlx/backends/cpu/instance.h"
+
 namespace rlx::cpu {
 
 /// A copy of a value to an output or to a state.
@@ -20,15 +22,15 @@ struct FinalCopy {
   }
 };
 
-void FinalCopies::make(LoweredProgram& p) {
+void FinalCopies::make(CpuInstance& of) {
   std::vector<const FinalCopy*> from_buffers, to_states;
-  for (const LirOutputCopy& c : p.lir().plan.output_copies) {
-    LowerContext lower = p.lowering(c.value.node);
+  for (const LirOutputCopy& c : of.lir().plan.output_copies) {
+    LowerContext lower = of.lowering(c.value.node);
     FinalCopy& copy = add(lower, lower.value(c.value));
-    p.program().patches.push_back({&copy.y, Place::Output, c.output, 0});
+    of.patch({&copy.y, Place::Output, c.output, 0});
   }
-  for (const LirStateCopy& c : p.lir().plan.state_copies) {
-    LowerContext lower = p.lowering(c.value.node);
+  for (const LirStateCopy& c : of.lir().plan.state_copies) {
+    LowerContext lower = of.lowering(c.value.node);
     View from = lower.value(c.value);
     if (from.where->place == Place::State) {
       if (from.where->index == c.state && from.dense() && from.where->offset == 0) continue;
@@ -36,11 +38,11 @@ void FinalCopies::make(LoweredProgram& p) {
       stage.y = lower.workspace(size_bytes(from.dtype, from.elements()));
       FinalCopy& copy = lower.keep<FinalCopy>();
       copy.x = stage.y;
-      p.program().patches.push_back({&copy.y, Place::State, c.state, 0});
+      of.patch({&copy.y, Place::State, c.state, 0});
       copy.bytes = size_bytes(from.dtype, from.elements());
       from_buffers.push_back(&copy);
     } else {
-      p.program().patches.push_back({&add(lower, from).y, Place::State, c.state, 0});
+      of.patch({&add(lower, from).y, Place::State, c.state, 0});
       to_states.push_back(copies_.back());
       copies_.pop_back();
     }

@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "rlx/backends/cpu/aligned_bytes.h"
-#include "rlx/backends/cpu/bound_program.h"
 #include "rlx/backends/cpu/entries.h"
+#include "rlx/backends/cpu/instance.h"
 #include "rlx/ir/ops/leaves.h"
 
 namespace rlx::cpu {
@@ -51,7 +51,7 @@ void* LowerContext::resolve(void* field, const View& v, std::int64_t element) {
     case Place::Input:
     case Place::Output:
     case Place::Prepared:
-    case Place::State: program_.patches.push_back({field, w.place, w.index, offset}); return nullptr;
+    case Place::State: list_.patches.push_back({field, w.place, w.index, offset}); return nullptr;
     case Place::None: break;
   }
   check(false, "a dequantized value that its readers decode themselves has no address");
@@ -60,8 +60,8 @@ void* LowerContext::resolve(void* field, const View& v, std::int64_t element) {
 
 void LowerContext::tile_rows(std::int64_t rows, std::int64_t group_rows, std::int64_t chunks_per_group,
                              std::initializer_list<int> operands, std::initializer_list<int> results) {
-  if (program_.tasks.size() == first_task_ || rows <= 0) return;  // `step` adds no task for 0 chunks
-  Task& p = program_.tasks.back();
+  if (list_.tasks.size() == first_task_ || rows <= 0) return;  // `step` adds no task for 0 chunks
+  Task& p = list_.tasks.back();
   const std::int64_t lower = StepSchedule::lower_half(p.chunks);
   p.halves.rows = rows;
   p.halves.lower_end = std::min(rows, (lower + chunks_per_group - 1) / chunks_per_group * group_rows);
@@ -75,14 +75,14 @@ std::byte* LowerContext::workspace(std::size_t bytes) {
   auto kept = std::make_unique<Workspace>();
   kept->bytes = AlignedBytes(bytes);
   std::byte* data = kept->bytes.data;
-  program_.kept.push_back(std::move(kept));
+  list_.kept.push_back(std::move(kept));
   return data;
 }
 
-std::unique_ptr<BoundGraph> LowerContext::bind_body(std::size_t body) const {
+std::unique_ptr<Instance> LowerContext::bind_body(std::size_t body) const {
   std::vector<BufferView> arenas;
   for (std::uint32_t range : bodies().arenas[body]) arenas.push_back(body_range(range));
-  return bind_program(*program_.executable, bodies().modules[body], arenas, true);
+  return std::make_unique<CpuInstance>(*list_.executable, bodies().modules[body], arenas, true);
 }
 
 }  // namespace rlx::cpu

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "rlx/backends/cpu/access_map.h"
+#include "rlx/backends/cpu/instance.h"
 #include "rlx/base/stop_request.h"
 
 namespace rlx::cpu {
@@ -14,39 +15,16 @@ constexpr double kGroupNs = 30'000;  // cheap tasks are grouped up to this much 
 
 }  // namespace
 
-void run_in_order(std::span<const Task> tasks) {
+void run_in_order(std::span<const Task> tasks, const TaskNames* names, std::size_t first) {
   const StopRequest::Asked& stop = StopRequest::current();
-  if (!stop.flag) {
-    for (const Task& p : tasks)
-      for (std::int64_t c = 0; c < p.chunks; ++c) p.run(p.ctx, c);
-    return;
-  }
-  for (const Task& p : tasks)
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    const Task& p = tasks[i];
+    const TraceSpan span(names ? names->trace : nullptr, names ? names->tasks[first + i] : 0);
     for (std::int64_t c = 0; c < p.chunks; ++c) {
       stop.check();
       p.run(p.ctx, c);
     }
-}
-
-void TaskSchedules::run_group(void* group, std::int64_t) {
-  const Group& g = *static_cast<const Group*>(group);
-  const TaskNames* const names = g.owner.names_;
-  if (!names) return run_in_order(g.tasks);
-  const auto first = static_cast<std::size_t>(g.tasks.data() - g.owner.program_.tasks().data());
-  for (std::size_t i = 0; i < g.tasks.size(); ++i) {
-    const TraceSpan span(names->trace, names->tasks[first + i]);
-    run_in_order(g.tasks.subspan(i, 1));
   }
-}
-
-void TaskSchedules::run(Segment& segment, const TaskNames* names) {
-  names_ = names;
-  const int threads = program_.executable().threads();
-  if (!names) return ThreadPool::process().run(segment.schedule, threads);
-  step_names_.clear();
-  for (std::uint32_t task : segment.tasks) step_names_.push_back(task == kGroup ? 0 : names->tasks[task]);
-  const StepTrace traced{names->trace, step_names_};
-  ThreadPool::process().run(segment.schedule, threads, &traced);
 }
 
 /// Collects what each schedule step waits for, in any order.
@@ -95,26 +73,26 @@ class TaskSchedules::WaitLists {
   std::vector<std::size_t> ends_;
 };
 
-TaskSchedules::TaskSchedules(LoweredProgram& program) : program_(program) {
+TaskSchedules::TaskSchedules(CpuInstance& of) : instance_(of) {
   double cost_ns = 0;
   bool one_group = true;  // no task has work for a second thread
-  for (const Task& p : program_.tasks()) {
+  for (const Task& p : instance_.tasks()) {
     cost_ns += p.cost_ns;
     one_group = one_group && !p.alone && joins_others(p);
   }
-  const Executable& exe = program_.executable();
+  const CpuExecutable& exe = instance_.executable();
   one_group = one_group && cost_ns <= kGroupNs && !exe.finest_grain();
   // A small body is not worth waking other threads for in each iteration.
-  runs_alone_ = exe.threads() == 1 || one_group || (program_.is_body() && cost_ns < kGroupNs && !exe.finest_grain());
+  runs_alone_ = exe.threads() == 1 || one_group || (instance_.is_body() && cost_ns < kGroupNs && !exe.finest_grain());
   if (runs_alone_) return;
-  const std::size_t n = program_.lir().plan.schedule.size();
-  if (program_.ranges().empty()) (void)of({0, n});
-  for (const StepRange& r : program_.ranges()) (void)of(r.of(n));
+  const std::size_t n = instance_.lir().plan.schedule.size();
+  if (instance_.ranges().empty()) (void)this->of({0, n});
+  for (const StepRange& r : instance_.ranges()) (void)this->of(r.of(n));
 }
 
 // True when the task is too cheap for a second thread, or has only one chunk.
 bool TaskSchedules::joins_others(const Task& p) const {
-  return (p.cost_ns < kTinyNs && !program_.executable().finest_grain()) || p.chunks == 1;
+  return (p.cost_ns < kTinyNs && !instance_.executable().finest_grain()) || p.chunks == 1;
 }
 
 std::vector<Segment>& TaskSchedules::of(const StepRange& range) {
@@ -130,13 +108,13 @@ std::vector<Segment> TaskSchedules::make_segments(const StepRange& range) {
   std::vector<Segment> segments;
   std::size_t from = range.begin;
   const auto close = [&](std::size_t to) {
-    if (!program_.tasks(from, to).empty() || segments.empty()) segments.push_back(make_segment(from, to));
+    if (!instance_.tasks(from, to).empty() || segments.empty()) segments.push_back(make_segment(from, to));
   };
   for (std::size_t i = range.begin; i < range.end; ++i) {
-    const std::span<const Task> own = program_.tasks(i, i + 1);
+    const std::span<const Task> own = instance_.tasks(i, i + 1);
     if (own.empty() || !own.front().alone) continue;
     close(i);
-    segments.push_back({StepSchedule(), own.data(), {static_cast<std::uint32_t>(program_.first_task(i))}});
+    segments.push_back({StepSchedule(), own.data(), instance_.first_task(i)});
     from = i + 1;
   }
   close(range.end);
@@ -147,37 +125,37 @@ std::vector<Segment> TaskSchedules::make_segments(const StepRange& range) {
 // Neighbouring small tasks form one step, which one thread runs and which waits for everything that any of them waits
 // for.
 Segment TaskSchedules::make_segment(std::size_t from, std::size_t to) {
-  const auto& steps = program_.lir().plan.schedule;
+  const auto& steps = instance_.lir().plan.schedule;
   std::vector<ScheduleStep> out;
   Segment segment;
+  std::vector<ScheduleCall> calls;  // of all tasks
+  struct Group {
+    std::size_t step, begin, end = 0;  // its calls
+  };
+  std::vector<Group> groups;
   WaitLists waits;                                         // by schedule step
   std::vector<std::vector<std::int32_t>> done(to - from);  // the schedule steps that complete LIR step from + i
-  const std::size_t first = program_.first_task(from);
-  std::vector<std::int32_t> step_of(program_.first_task(to) - first);  // by task, from `first` on
-  bool open = false;                                                   // the last step accepts more small tasks
+  const std::size_t first = instance_.first_task(from);
+  std::vector<std::int32_t> step_of(instance_.first_task(to) - first);  // by task, from `first` on
+  bool open = false;                                                    // the last step accepts more small tasks
   double group_ns = 0;
   for (std::size_t i = from; i < to; ++i) {
     std::vector<std::int32_t> before;
     for (std::int32_t p : steps[i].predecessors)
       if (const auto j = static_cast<std::size_t>(p); j >= from)  // earlier segments are complete
         before.insert(before.end(), done[j - from].begin(), done[j - from].end());
-    for (std::size_t k = program_.first_task(i); k < program_.first_task(i + 1); ++k) {
-      const Task& p = program_.tasks()[k];
+    for (std::size_t k = instance_.first_task(i); k < instance_.first_task(i + 1); ++k) {
+      const Task& p = instance_.tasks()[k];
       const bool tiny = joins_others(p);
       const bool joins = tiny && open && group_ns + p.cost_ns <= kGroupNs;
       if (!joins) {
-        groups_.push_back(std::make_unique<Group>(Group{*this, {&p, std::size_t{0}}}));
-        segment.tasks.push_back(tiny ? kGroup : static_cast<std::uint32_t>(k));
-        if (tiny) {
-          out.push_back({1, run_group, groups_.back().get(), {}});
-        } else {
-          out.push_back({p.chunks, p.run, p.ctx, {}});
-        }
+        out.push_back({tiny ? 1 : p.chunks, p.run, p.ctx, {}});
+        if (tiny) groups.push_back({out.size() - 1, calls.size()});
         open = tiny;
         group_ns = 0;
       }
-      std::span<const Task>& group = groups_.back()->tasks;
-      group = {group.data(), group.size() + 1};
+      calls.push_back({p.chunks, p.run, p.ctx});
+      if (tiny) groups.back().end = calls.size();
       group_ns += p.cost_ns;
       const auto self = static_cast<std::int32_t>(out.size()) - 1;
       step_of[k - first] = self;
@@ -189,6 +167,8 @@ Segment TaskSchedules::make_segment(std::size_t from, std::size_t to) {
   let_tiles_run_ahead(from, to, step_of, out, waits);
   serialize_common(from, to, step_of, waits);
   waits.give_to(out);
+  for (const Group& g : groups) out[g.step].group = std::span(calls).subspan(g.begin, g.end - g.begin);
+  segment.first_task = first;
   segment.schedule = StepSchedule(out);
   return segment;
 }
@@ -197,12 +177,12 @@ Segment TaskSchedules::make_segment(std::size_t from, std::size_t to) {
 // waits, because a refined wait for halves replaces the step's other wait.
 void TaskSchedules::serialize_common(std::size_t from, std::size_t to, const std::vector<std::int32_t>& step_of,
                                      WaitLists& waits) {
-  const std::size_t first = program_.first_task(from);
+  const std::size_t first = instance_.first_task(from);
   std::vector<Wait> before, own;
   for (std::size_t i = from; i < to; ++i) {
     own.clear();
-    for (std::size_t k = program_.first_task(i); k < program_.first_task(i + 1); ++k)
-      if (program_.tasks()[k].common) own.push_back({step_of[k - first], kWaitsForAll});
+    for (std::size_t k = instance_.first_task(i); k < instance_.first_task(i + 1); ++k)
+      if (instance_.tasks()[k].common) own.push_back({step_of[k - first], kWaitsForAll});
     if (own.empty()) continue;
     for (const Wait& mine : own) {
       std::vector<Wait> others;
@@ -220,22 +200,23 @@ void TaskSchedules::serialize_common(std::size_t from, std::size_t to, const std
 // them.
 void TaskSchedules::let_tiles_run_ahead(std::size_t from, std::size_t to, const std::vector<std::int32_t>& step_of,
                                         const std::vector<ScheduleStep>& steps, WaitLists& waits) {
-  const std::size_t first = program_.first_task(from);
-  const std::span<const Task> tasks = program_.tasks(from, to);
+  const std::size_t first = instance_.first_task(from);
+  const std::span<const Task> tasks = instance_.tasks(from, to);
   if (std::count_if(tasks.begin(), tasks.end(), [](const Task& p) { return p.halves.rows > 0; }) < 2) return;
   std::vector<Access> accesses;
   std::vector<std::size_t> ends;  // end of the accesses of each task
   for (std::size_t i = from; i < to; ++i)
-    for (std::size_t k = program_.first_task(i) - first; k < program_.first_task(i + 1) - first; ++k) {
+    for (std::size_t k = instance_.first_task(i) - first; k < instance_.first_task(i + 1) - first; ++k) {
       const bool divided = steps[static_cast<std::size_t>(step_of[k])].chunks > 1;
-      const bool alone = program_.first_task(i + 1) - program_.first_task(i) == 1;  // more tasks share other memory too
-      const LowerContext c = program_.lowering(program_.lir().plan.schedule[i].node);
+      const bool alone =
+          instance_.first_task(i + 1) - instance_.first_task(i) == 1;  // more tasks share other memory too
+      const LowerContext c = instance_.lowering(instance_.lir().plan.schedule[i].node);
       const std::vector<Access> own =
           node_accesses(c, divided && alone ? tasks[k].halves : RowTiling{}, divided ? kBothHalves : kLower);
       accesses.insert(accesses.end(), own.begin(), own.end());
       ends.push_back(accesses.size());
     }
-  AccessMap map(program_.lir().plan, accesses);
+  AccessMap map(instance_.lir().plan, accesses);
   for (std::size_t k = 0, begin = 0; k < ends.size(); begin = ends[k++])
     waits.refine(step_of[k], map.add(step_of[k], std::span(accesses).subspan(begin, ends[k] - begin)));
 }

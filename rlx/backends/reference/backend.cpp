@@ -15,9 +15,9 @@
 namespace rlx {
 namespace {
 
-class ReferenceBound final : public BoundGraph {
+class ReferenceInstance final : public Instance {
  public:
-  ReferenceBound(const LirModule& lir, std::span<const BufferView> arenas)
+  ReferenceInstance(const LirModule& lir, std::span<const BufferView> arenas)
       : lir_(lir), arenas_(arenas.begin(), arenas.end()) {}
 
   Event submit(const RunArguments& arguments, Stream&) override {
@@ -84,13 +84,13 @@ class ReferenceBound final : public BoundGraph {
   RunArguments run_;
 };
 
-class ReferenceExecutable final : public ExecutableGraph {
+class ReferenceExecutable final : public Executable {
  public:
   explicit ReferenceExecutable(LirModule lir) : lir_(std::move(lir)) {}
   const LirModule& lir() const override { return lir_; }
-  std::unique_ptr<BoundGraph> bind(OpenDevice&, const LirModule& program,
-                                   std::span<const BufferView> arenas) const override {
-    return std::make_unique<ReferenceBound>(program, arenas);
+  std::unique_ptr<Instance> bind(OpenDevice&, const LirModule& program,
+                                 std::span<const BufferView> arenas) const override {
+    return std::make_unique<ReferenceInstance>(program, arenas);
   }
   std::string kernel_name(NodeId node) const override {
     return concat_text(op_text_name(lir_.graph.node(node).op), " (reference)");
@@ -129,7 +129,7 @@ class ReferenceBackend final : public Backend {
   std::shared_ptr<const Target> target(const BackendOptions&) const override {
     return std::make_shared<const ReferenceTarget>();
   }
-  std::unique_ptr<const ExecutableGraph> compile_lir(LirModule lir, const BackendOptions&) const override {
+  std::unique_ptr<const Executable> compile_lir(LirModule lir, const BackendOptions&) const override {
     return std::make_unique<ReferenceExecutable>(std::move(lir));
   }
 };

@@ -65,7 +65,7 @@ class TpuBackend final : public Backend {
     return std::make_shared<const TpuTarget>(client ? concat_text("tpu (StableHLO, ", client->platform(), ")")
                                                     : std::string("tpu (StableHLO)"));
   }
-  std::unique_ptr<const ExecutableGraph> compile_lir(LirModule lir, const BackendOptions& options) const override {
+  std::unique_ptr<const Executable> compile_lir(LirModule lir, const BackendOptions& options) const override {
     return std::make_unique<TpuExecutable>(std::move(lir), known_client(options.options), options.ordinal,
                                            compile_settings(options.options));
   }

@@ -38,9 +38,9 @@ struct Signature {
   std::vector<Value> results;     // values of the same shapes
 };
 
-class TpuBound final : public BoundGraph {
+class TpuInstance final : public Instance {
  public:
-  TpuBound(std::shared_ptr<TpuDevice> device, std::shared_ptr<const Program> program, const LirModule& lir)
+  TpuInstance(std::shared_ptr<TpuDevice> device, std::shared_ptr<const Program> program, const LirModule& lir)
       : device_(std::move(device)), program_(std::move(program)) {
     const Signature s(lir);
     outputs_ = lir.graph.outputs().size();
@@ -207,11 +207,11 @@ std::shared_ptr<const Program> TpuExecutable::program_of(const LirModule& lir,
   return made;
 }
 
-std::unique_ptr<BoundGraph> TpuExecutable::bind(OpenDevice& device, const LirModule& program,
-                                                std::span<const BufferView>) const {
+std::unique_ptr<Instance> TpuExecutable::bind(OpenDevice& device, const LirModule& program,
+                                              std::span<const BufferView>) const {
   auto* const ours = dynamic_cast<TpuDevice*>(&device);
   check(ours, "a program of the tpu backend was bound to a device of another backend");
-  return std::make_unique<TpuBound>(ours->self(), program_of(program, ours->client(), ours->id().ordinal), program);
+  return std::make_unique<TpuInstance>(ours->self(), program_of(program, ours->client(), ours->id().ordinal), program);
 }
 
 }  // namespace rlx::tpu

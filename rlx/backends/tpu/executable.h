@@ -15,14 +15,14 @@ namespace rlx::tpu {
 
 /// The program of a graph. A graph with symbols is compiled when their values are bound. The most recently used
 /// compiled programs are kept.
-class TpuExecutable final : public ExecutableGraph {
+class TpuExecutable final : public Executable {
  public:
   /// Compiles a static graph for device `ordinal` of `client`, which may be null. Without such a device only the text
   /// is made.
   TpuExecutable(LirModule lir, const std::shared_ptr<const Client>& client, int ordinal, CompileSettings settings);
   const LirModule& lir() const override { return lir_; }
-  std::unique_ptr<BoundGraph> bind(OpenDevice& device, const LirModule& program,
-                                   std::span<const BufferView> arenas) const override;
+  std::unique_ptr<Instance> bind(OpenDevice& device, const LirModule& program,
+                                 std::span<const BufferView> arenas) const override;
   std::string kernel_name(NodeId node) const override;
   std::string code() const override;
 

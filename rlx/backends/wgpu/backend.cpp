@@ -79,11 +79,11 @@ class WgpuBackend final : public Backend {
                   "pass hardware or software");
     return Backend::compile_options(options);
   }
-  std::unique_ptr<const ExecutableGraph> compile_lir(LirModule lir, const BackendOptions& options) const override {
+  std::unique_ptr<const Executable> compile_lir(LirModule lir, const BackendOptions& options) const override {
     codegen::Dialect dialect = wgpu::dialect_of(kind_);
     if (const auto it = options.options.find("kernels"); it != options.options.end())
       dialect.software = it->second == "software";
-    return std::make_unique<wgpu::Executable>(std::move(lir), dialect);
+    return std::make_unique<wgpu::WgpuExecutable>(std::move(lir), dialect);
   }
 
  private:

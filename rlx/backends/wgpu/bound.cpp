@@ -28,7 +28,7 @@ double expected_ns(const Graph& g, NodeId id, const AdapterFacts& adapter) {
 
 }  // namespace
 
-BoundProgram::BoundProgram(const Executable& code, std::shared_ptr<WgpuDevice> device, const LirModule& program,
+WgpuInstance::WgpuInstance(const WgpuExecutable& code, std::shared_ptr<WgpuDevice> device, const LirModule& program,
                            std::span<const BufferView> arenas)
     : device_(std::move(device)), gpu_(*device_->gpu()), program_(program), constants_(code.constants(*device_)) {
   const Graph& g = program.graph;
@@ -46,7 +46,7 @@ BoundProgram::BoundProgram(const Executable& code, std::shared_ptr<WgpuDevice> d
   plan_copies();
 }
 
-BoundProgram::~BoundProgram() {
+WgpuInstance::~WgpuInstance() {
   if (gpu_.forked()) return;
   const auto one = gpu_.serial();
   for (const Launch& l : launches_)
@@ -55,7 +55,7 @@ BoundProgram::~BoundProgram() {
 
 // -- lowering --
 
-void BoundProgram::lower(const Executable& code) {
+void WgpuInstance::lower(const WgpuExecutable& code) {
   take_scratch(code);
   std::vector<std::uint32_t> numbers;
   std::vector<KernelText> texts;
@@ -81,7 +81,7 @@ void BoundProgram::lower(const Executable& code) {
 }
 
 // Checks loops whose extents the target did not know.
-void BoundProgram::require_short_loops(const codegen::NodeLaunches& of) const {
+void WgpuInstance::require_short_loops(const codegen::NodeLaunches& of) const {
   if (!gpu_.adapter.limits_loop_length() || of.steps.evaluate(program_.symbols) <= kMostSteps) return;
   throw Error(
       Diagnostic{ErrorCode::Unsupported,
@@ -92,7 +92,7 @@ void BoundProgram::require_short_loops(const codegen::NodeLaunches& of) const {
 }
 
 // Nodes run one after the other, so they share one scratch buffer.
-void BoundProgram::take_scratch(const Executable& code) {
+void WgpuInstance::take_scratch(const WgpuExecutable& code) {
   std::size_t most = 0;
   for (std::size_t i = 0; i < program_.plan.schedule.size(); ++i) {
     std::size_t bytes = 0;
@@ -103,7 +103,7 @@ void BoundProgram::take_scratch(const Executable& code) {
   if (most != 0) scratch_ = device_->allocate(most, BufferUse::Arena);
 }
 
-bool BoundProgram::add_launch(const codegen::NodeLaunches& of, const codegen::Kernel& k,
+bool WgpuInstance::add_launch(const codegen::NodeLaunches& of, const codegen::Kernel& k,
                               std::vector<std::uint32_t>& numbers) {
   const auto groups = static_cast<std::uint64_t>(k.groups.evaluate(program_.symbols));
   if (groups == 0) return false;
@@ -168,7 +168,7 @@ bool BoundProgram::add_launch(const codegen::NodeLaunches& of, const codegen::Ke
   return true;
 }
 
-void BoundProgram::plan_copies() {
+void WgpuInstance::plan_copies() {
   const auto add = [&](Value v, Place to, std::uint32_t index) {
     const LirValue& where = program_.plan.at(v);
     if (where.bytes == 0) return;
@@ -184,13 +184,13 @@ void BoundProgram::plan_copies() {
 
 // -- bindings of places --
 
-BoundProgram::Bound BoundProgram::bound_of(const BufferView& view) const {
+WgpuInstance::Bound WgpuInstance::bound_of(const BufferView& view) const {
   if (view.bytes == 0 && !view.buffer) return {};
   const WgpuBuffer& b = device_->buffer_of(view);
   return {b.handle(), b.serial(), view.offset, view.bytes};
 }
 
-void BoundProgram::rebind(Place place, std::size_t i, const BufferView& view) {
+void WgpuInstance::rebind(Place place, std::size_t i, const BufferView& view) {
   const Bound now = bound_of(view);
   Slots& s = slots(place);
   if (s.bound[i] == now) return;
@@ -198,7 +198,7 @@ void BoundProgram::rebind(Place place, std::size_t i, const BufferView& view) {
   for (std::uint32_t user : s.users[i]) launches_[user].stale = true;
 }
 
-BoundProgram::Bound BoundProgram::find(const Part& p) const {
+WgpuInstance::Bound WgpuInstance::find(const Part& p) const {
   if (p.place == Place::None)
     return {static_cast<const WgpuBuffer&>(*scratch_).handle(), static_cast<const WgpuBuffer&>(*scratch_).serial(),
             p.begin, p.end - p.begin};
@@ -211,7 +211,7 @@ BoundProgram::Bound BoundProgram::find(const Part& p) const {
 }
 
 // True when the caller may bind the input and the output to the same bytes.
-bool BoundProgram::is_alias(const Part& input, const Part& output) const {
+bool WgpuInstance::is_alias(const Part& input, const Part& output) const {
   if (input.place != Place::Input || output.place != Place::Output) return false;
   const auto& aliases = program_.plan.aliases;
   return std::any_of(aliases.begin(), aliases.end(), [&](const LirAlias& x) {
@@ -220,7 +220,7 @@ bool BoundProgram::is_alias(const Part& input, const Part& output) const {
 }
 
 // Drivers accept overlapping ranges, but a kernel that writes its operand through another binding would be wrong.
-void BoundProgram::check_disjoint(const Launch& l, std::span<const Bound> at) const {
+void WgpuInstance::check_disjoint(const Launch& l, std::span<const Bound> at) const {
   for (std::size_t i = 0; i < at.size(); ++i)
     for (std::size_t j = 0; j < i; ++j) {
       const Part &a = parts_[l.first_part + i], &b = parts_[l.first_part + j];
@@ -233,7 +233,7 @@ void BoundProgram::check_disjoint(const Launch& l, std::span<const Bound> at) co
     }
 }
 
-void BoundProgram::make_shadows(Launch& l, std::span<Bound> at) {
+void WgpuInstance::make_shadows(Launch& l, std::span<Bound> at) {
   const auto launch = static_cast<std::size_t>(&l - launches_.data());
   std::erase_if(shadows_, [&](const Shadow& s) { return s.launch == launch; });
   l.begins_submission = false;
@@ -251,7 +251,7 @@ void BoundProgram::make_shadows(Launch& l, std::span<Bound> at) {
     }
 }
 
-void BoundProgram::encode_shadows(std::span<const Launch> list, abi::CommandEncoder encoder) const {
+void WgpuInstance::encode_shadows(std::span<const Launch> list, abi::CommandEncoder encoder) const {
   if (list.empty()) return;
   const auto first = static_cast<std::size_t>(list.data() - launches_.data());
   for (const Shadow& s : shadows_)
@@ -261,7 +261,7 @@ void BoundProgram::encode_shadows(std::span<const Launch> list, abi::CommandEnco
                                                 round_up(s.of.bytes, kWord));
 }
 
-void BoundProgram::make_group(Launch& l) {
+void WgpuInstance::make_group(Launch& l) {
   std::vector<Bound> at(l.num_parts);
   for (std::uint32_t i = 0; i < l.num_parts; ++i)
     if (const Part& p = parts_[l.first_part + i]; p.begin != p.end) at[i] = find(p);
@@ -292,12 +292,12 @@ void BoundProgram::make_group(Launch& l) {
 
 // -- running --
 
-std::span<BoundProgram::Launch> BoundProgram::launches(const StepRange& steps) {
+std::span<WgpuInstance::Launch> WgpuInstance::launches(const StepRange& steps) {
   return std::span(launches_).subspan(first_launch_[steps.begin],
                                       first_launch_[steps.end] - first_launch_[steps.begin]);
 }
 
-void BoundProgram::encode(std::span<const Launch> list, abi::ComputePassEncoder pass) const {
+void WgpuInstance::encode(std::span<const Launch> list, abi::ComputePassEncoder pass) const {
   abi::ComputePipeline set = nullptr;
   for (const Launch& l : list) {
     if (l.pipeline != set) gpu_.api.ComputePassEncoderSetPipeline(pass, set = l.pipeline);
@@ -309,7 +309,7 @@ void BoundProgram::encode(std::span<const Launch> list, abi::ComputePassEncoder 
 }
 
 template <class F>
-abi::CommandEncoder BoundProgram::encoded(F&& f) const {
+abi::CommandEncoder WgpuInstance::encoded(F&& f) const {
   const abi::CommandEncoder encoder = gpu_.encoder();
   try {
     gpu_.call("a run", [&] { f(encoder); });
@@ -321,7 +321,7 @@ abi::CommandEncoder BoundProgram::encoded(F&& f) const {
 }
 
 // Saves a value that another copy overwrites, before the first copy.
-void BoundProgram::encode_copies(abi::CommandEncoder encoder) {
+void WgpuInstance::encode_copies(abi::CommandEncoder encoder) {
   std::size_t aside = 0;
   for (Copy& c : copies_) {
     const Bound from = find(c.from), to = find({c.to, c.index, 0, c.bytes, true});
@@ -344,7 +344,7 @@ void BoundProgram::encode_copies(abi::CommandEncoder encoder) {
     if (c.source) copy(c.staged ? room : c.source, c.staged ? c.aside : c.source_at, c.target, c.target_at, c.bytes);
 }
 
-void BoundProgram::run(const StepRange& range, WgpuStream& stream) {
+void WgpuInstance::run(const StepRange& range, WgpuStream& stream) {
   std::span<Launch> left = launches(range);
   for (Launch& l : left)
     if (l.stale) make_group(l);
@@ -362,7 +362,7 @@ void BoundProgram::run(const StepRange& range, WgpuStream& stream) {
 }
 
 // The number of launches whose estimated time fits in `Gpu::longest_submission`.
-std::size_t BoundProgram::in_one_submission(std::span<const Launch> left) const {
+std::size_t WgpuInstance::in_one_submission(std::span<const Launch> left) const {
   double ns = 0;
   std::size_t n = 0;
   for (; n < left.size(); ++n) {
@@ -372,7 +372,7 @@ std::size_t BoundProgram::in_one_submission(std::span<const Launch> left) const 
   return n;
 }
 
-void BoundProgram::run_timed(const StepRange& range, WgpuStream& stream, std::vector<StepTime>& times) {
+void WgpuInstance::run_timed(const StepRange& range, WgpuStream& stream, std::vector<StepTime>& times) {
   using Clock = std::chrono::steady_clock;
   const auto since = [](Clock::time_point t) {
     return std::chrono::duration<double, std::nano>(Clock::now() - t).count();
@@ -414,7 +414,7 @@ void BoundProgram::run_timed(const StepRange& range, WgpuStream& stream, std::ve
   run({range.end, range.end}, stream);  // submits only the copies after the last step
 }
 
-Event BoundProgram::submit(const RunArguments& a, Stream& stream) {
+Event WgpuInstance::submit(const RunArguments& a, Stream& stream) {
   auto* const ours = dynamic_cast<WgpuStream*>(&stream);
   check(ours && &ours->device() == device_.get(), "a program got a stream of another device");
   gpu_.require();

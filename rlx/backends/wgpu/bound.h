@@ -13,11 +13,11 @@
 
 namespace rlx::wgpu {
 
-class BoundProgram final : public BoundGraph {
+class WgpuInstance final : public Instance {
  public:
-  BoundProgram(const Executable& code, std::shared_ptr<WgpuDevice> device, const LirModule& program,
+  WgpuInstance(const WgpuExecutable& code, std::shared_ptr<WgpuDevice> device, const LirModule& program,
                std::span<const BufferView> arenas);
-  ~BoundProgram() override;
+  ~WgpuInstance() override;
   Event submit(const RunArguments& a, Stream& stream) override;
 
  private:
@@ -72,11 +72,11 @@ class BoundProgram final : public BoundGraph {
     std::shared_ptr<rlx::Buffer> copy;
   };
 
-  void lower(const Executable& code);
+  void lower(const WgpuExecutable& code);
   /// False for a launch without workgroups.
   bool add_launch(const codegen::NodeLaunches& of, const codegen::Kernel& kernel, std::vector<std::uint32_t>& numbers);
   void require_short_loops(const codegen::NodeLaunches& of) const;
-  void take_scratch(const Executable& code);
+  void take_scratch(const WgpuExecutable& code);
   void plan_copies();
   Bound bound_of(const BufferView& view) const;
   void rebind(Place place, std::size_t i, const BufferView& view);

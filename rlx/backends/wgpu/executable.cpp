@@ -11,7 +11,7 @@
 
 namespace rlx::wgpu {
 
-Executable::Executable(LirModule lir, const codegen::Dialect& dialect) : lir_(std::move(lir)) {
+WgpuExecutable::WgpuExecutable(LirModule lir, const codegen::Dialect& dialect) : lir_(std::move(lir)) {
   launches_.resize(lir_.plan.schedule.size());
   for (std::size_t i = 0; i < launches_.size(); ++i) {
     const bool ours = lir_.ranges.empty() || std::any_of(lir_.ranges.begin(), lir_.ranges.end(),
@@ -20,7 +20,7 @@ Executable::Executable(LirModule lir, const codegen::Dialect& dialect) : lir_(st
   }
 }
 
-std::string Executable::kernel_name(NodeId node) const {
+std::string WgpuExecutable::kernel_name(NodeId node) const {
   std::string names;
   for (const codegen::NodeLaunches& l : launches_)
     if (l.node == node)
@@ -28,7 +28,7 @@ std::string Executable::kernel_name(NodeId node) const {
   return names.empty() ? "none" : concat_text(names, " (wgsl)");
 }
 
-std::string Executable::code() const {
+std::string WgpuExecutable::code() const {
   std::string out;
   for (const codegen::NodeLaunches& l : launches_)
     for (const codegen::Kernel& k : l.kernels)
@@ -37,7 +37,7 @@ std::string Executable::code() const {
   return out;
 }
 
-std::shared_ptr<const Constants> Executable::constants(WgpuDevice& device) const {
+std::shared_ptr<const Constants> WgpuExecutable::constants(WgpuDevice& device) const {
   std::lock_guard lock(mutex_);
   std::erase_if(constants_, [](const auto& c) { return c.first.expired() || c.second.expired(); });
   for (const auto& [on, known] : constants_)
@@ -84,11 +84,11 @@ std::shared_ptr<const Constants> Executable::constants(WgpuDevice& device) const
   return made;
 }
 
-std::unique_ptr<BoundGraph> Executable::bind(OpenDevice& device, const LirModule& program,
-                                             std::span<const BufferView> arenas) const {
+std::unique_ptr<Instance> WgpuExecutable::bind(OpenDevice& device, const LirModule& program,
+                                               std::span<const BufferView> arenas) const {
   auto* const ours = dynamic_cast<WgpuDevice*>(&device);
   check(ours != nullptr, "a program for wgpu was bound to a device of another backend");
-  return std::make_unique<BoundProgram>(*this, ours->self(), program, arenas);
+  return std::make_unique<WgpuInstance>(*this, ours->self(), program, arenas);
 }
 
 }  // namespace rlx::wgpu

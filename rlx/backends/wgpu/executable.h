@@ -19,12 +19,12 @@ struct Constants {
   Event there;
 };
 
-class Executable final : public ExecutableGraph {
+class WgpuExecutable final : public Executable {
  public:
-  Executable(LirModule lir, const codegen::Dialect& dialect);
+  WgpuExecutable(LirModule lir, const codegen::Dialect& dialect);
   const LirModule& lir() const override { return lir_; }
-  std::unique_ptr<BoundGraph> bind(OpenDevice& device, const LirModule& program,
-                                   std::span<const BufferView> arenas) const override;
+  std::unique_ptr<Instance> bind(OpenDevice& device, const LirModule& program,
+                                 std::span<const BufferView> arenas) const override;
   std::string kernel_name(NodeId node) const override;
   std::string code() const override;
 

@@ -88,7 +88,7 @@ TEST_CASE("a failed run leaves its states invalid until they are reset or writte
   register_backend(Device::OpenGl,
                    std::make_shared<test::HookedBackend>(
                        backend_by_name("reference"),
-                       [&](BoundGraph& inner, std::size_t, const RunArguments& arguments, Stream& stream) {
+                       [&](Instance& inner, std::size_t, const RunArguments& arguments, Stream& stream) {
                          Event done = inner.submit(arguments, stream);
                          if (std::exchange(fail_next_run, false))
                            throw Error(ErrorCode::OutOfMemory, "the device is lost");

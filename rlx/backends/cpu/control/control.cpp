@@ -17,7 +17,7 @@ namespace {
 
 /// A body, bound once, with the operand and result pointers of its next run.
 struct BodyRun {
-  std::unique_ptr<BoundGraph> bound;
+  std::unique_ptr<Instance> bound;
   std::vector<RunSlot> inputs, outputs;
   std::shared_ptr<Stream> stream;
 

@@ -92,7 +92,7 @@ class LoopCode::Writer {
     call_tasks(c, to_.drafts_);
   }
 
-  LowerContext context(NodeId id) { return {*body_.lir, id, body_.arenas, kernels_, threads_, body_.program}; }
+  LowerContext context(NodeId id) { return {*body_.lir, id, body_.arenas, kernels_, threads_, body_.list}; }
 
   /// The bytes of a value, copied to output `output` of the body.
   void copy_output(LowerContext& c, const View& from, std::uint32_t output) {
@@ -114,14 +114,14 @@ class LoopCode::Writer {
 
   // Runs the tasks that a kernel entry added.
   void call_tasks(LowerContext& c, std::vector<Draft>& out) {
-    for (const Task& task : body_.program.tasks) {
+    for (const Task& task : body_.list.tasks) {
       LoopInstr instr;
       instr.op = LoopOp::Kernel;
       instr.call = &c.keep<LoopKernelCall>(task.run, task.ctx, task.chunks);
       out.push_back({instr, &body_});
       to_.calls_kernels_ = true;
     }
-    body_.program.tasks.clear();
+    body_.list.tasks.clear();
   }
 
   void copy(const View& from, const View& to, std::vector<Draft>& out) {
@@ -530,7 +530,7 @@ bool LoopCode::add_body(LowerContext& c, std::size_t number) {
   Body& body = *bodies_.back();
   body.lir = &c.bodies().modules[number];
   for (std::uint32_t range : c.bodies().arenas[number]) body.arenas.push_back(c.body_range(range));
-  body.program.executable = c.program().executable;
+  body.list.executable = c.list().executable;
   Writer writer(*this, body, c.kernels(), c.threads());
   for (const LirStep& s : body.lir->plan.schedule) writer.step(s.node);
   for (const LirOutputCopy& copy : body.lir->plan.output_copies) {
@@ -554,7 +554,7 @@ void LoopCode::finish() {
     LoopInstr& i = code_.back();
     for (const auto& [field, view] : draft.places) {
       Body& body = *draft.body;
-      LowerContext c(*body.lir, NodeId{0}, body.arenas, kernels_, 1, body.program);
+      LowerContext c(*body.lir, NodeId{0}, body.arenas, kernels_, 1, body.list);
       if (field == 3)
         c.point(i.d, view);
       else
@@ -563,7 +563,7 @@ void LoopCode::finish() {
   }
   drafts_.clear();
   for (const std::unique_ptr<Body>& body : bodies_) {
-    Program& p = body->program;
+    TaskList& p = body->list;
     if (p.scratch_bytes > 0) {
       body->scratch = AlignedBytes(p.scratch_bytes);
       p.scratch = {body->scratch.data, 0};  // the loop runs as worker 0

@@ -41,7 +41,7 @@ class LoopCode {
   struct Body {
     const LirModule* lir = nullptr;
     std::vector<BufferView> arenas;
-    Program program;
+    TaskList list;
     AlignedBytes scratch, common;
     PointerRelocation pointers;
   };

@@ -61,12 +61,12 @@ void lower_packed(LowerContext& c) {
   p.plan = c.kernels().gemm_plan_f32(p.gemm.m, n, k, c.threads());
   // The last panels of a matmul prefetch the first panel of the next matmul; the last matmul of a run prefetches for
   // the next run.
-  Program& program = c.program();
-  if (program.next_weight)
-    c.point(*program.next_weight, c.in(1));
+  TaskList& list = c.list();
+  if (list.next_weight)
+    c.point(*list.next_weight, c.in(1));
   else
-    program.first_weight = c.in(1).where;
-  program.next_weight = &p.gemm.prefetch_next;
+    list.first_weight = c.in(1).where;
+  list.next_weight = &p.gemm.prefetch_next;
   c.step<run_packed>(p, p.plan.chunks, gemm_cost_ns(c, p.gemm.m, n, k, panel_element_bytes(p.gemm.b_type)));
   const auto operand = [](const EpilogueOperand& o) { return o.operand < 0 ? -1 : o.operand + 2; };
   c.tile_rows(p.gemm.m, p.plan.rows_per_chunk, p.plan.panel_chunks,
