@@ -3,94 +3,44 @@
 
 #include <algorithm>
 #include <limits>
-#include <optional>
 #include <set>
 
 #include "rlx/base/sigbus_guard.h"
 #include "rlx/base/stop_request.h"
 #include "rlx/base/trace.h"
-#include "rlx/compiler/legalize.h"
-#include "rlx/compiler/memory_plan.h"
+#include "rlx/compiler/prepare_executable.h"
 #include "rlx/device/registry.h"
-#include "rlx/exec/program.h"
 #include "rlx/ir/evaluate.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/leaves.h"
 #include "rlx/ir/ops/lir.h"
-#include "rlx/ir/rewrite/rebuild.h"
 #include "rlx/ir/serial/fingerprint.h"
 
 namespace rlx {
 
 namespace {
 
-// True when the device runs all of `g`. An opaque device must run it as one partition.
-bool runs_all(const Graph& g, const Target& target) {
-  if (!target.opaque()) return legalize_for_backend(g, target).empty();
-  for (std::uint32_t i = 0; i < g.num_nodes(); ++i)
-    if (!op_def(g.nodes()[i].kind()).is_leaf() && target.refuses(g, NodeId{i})) return false;
-  return true;
-}
-
-// Runs a program of prepared weights on a device.
-std::vector<Tensor> run_at(const WeightPlace& place, Graph g, std::span<const Tensor> inputs) {
-  LirModule lir;
-  lir.plan = plan_memory(g, place.target);
-  lir.graph = std::move(g);
-  const ProgramDevice only[] = {{&place.backend, place.options, nullptr}};
-  return run_once(place.device, place.stream, *compile_program(std::move(lir), only), inputs);
-}
-
-// The same on the cpu. None when the cpu backend is not built or does not run all of it.
-std::optional<std::vector<Tensor>> run_on_cpu(const Graph& g, std::span<const Tensor> inputs) {
-  const std::shared_ptr<const Backend> cpu = backend_for(Device::Cpu);
-  if (!cpu || cpu->probe(Device::Cpu).count == 0) return std::nullopt;
-  const BackendOptions options;
-  const std::shared_ptr<const Target> target = cpu->target(options);
-  if (target->opaque() || !runs_all(g, *target)) return std::nullopt;
-  const std::shared_ptr<OpenDevice> device = open_device(cpu, Device::Cpu);
-  const std::shared_ptr<Stream> stream = device->stream();
-  return run_at({*cpu, *target, options, *device, *stream}, g, inputs);
-}
-
-// Evaluates values of a prepare graph. The Params that they read become inputs of a small program. It runs on the
-// device. An opaque device would compile the program, receive all its inputs and return all its results, so for such a
-// device it runs on the cpu.
+// Computes values of a prepare graph on the device. An opaque device would compile the program, receive all its inputs
+// and return all its results, so for such a device it runs on the cpu.
 std::vector<Tensor> compute(const Graph& prepare, const std::vector<Value>& wanted, const NamedTensors& params,
                             const WeightPlace& place) {
-  std::vector<bool> live(prepare.num_nodes(), false);
-  for (Value v : wanted) live[v.node.index] = true;
-  for (std::size_t i = live.size(); i-- > 0;)
-    if (live[i])
-      for (Value v : prepare.nodes()[i].inputs) live[v.node.index] = true;
-  Graph g("prepare");
-  ValueMap map(prepare);
+  const Graph program = program_of_prepared(prepare, wanted);
   std::vector<Tensor> inputs;
-  for (std::uint32_t i = 0; i < prepare.num_nodes(); ++i) {
-    if (!live[i]) continue;
-    const Node& n = prepare.nodes()[i];
-    OpBox op = n.op;
-    if (const auto* p = n.op.get_if<ops::Param>()) {
-      op = ops::Input{p->name, p->dims, p->dtype};
-      inputs.push_back(params.find(p->name)->second);
-    }
-    std::vector<Value> operands;
-    for (Value v : n.inputs) operands.push_back(map(v));
-    NodeId id = g.add_node(Node{std::move(op), std::move(operands), n.shapes, n.origin});
-    for (std::uint32_t r = 0; r < n.num_results(); ++r) map.set(Value(NodeId{i}, r), Value(id, r));
-  }
-  std::vector<Value> outputs;
-  for (Value v : wanted) outputs.push_back(map(v));
-  g.set_outputs(outputs);
+  for (NodeId id : program.leaves(OpKind::Input)) inputs.push_back(params.find(program.leaf_name(id))->second);
   if (place.target.opaque())
-    if (std::optional<std::vector<Tensor>> made = run_on_cpu(g, inputs)) return std::move(*made);
-  if (!runs_all(g, place.target)) {  // nodes that the device does not run are evaluated on the host, once
-    NamedTensors values;
-    const std::vector<NodeId> leaves = g.leaves(OpKind::Input);
-    for (std::size_t i = 0; i < leaves.size(); ++i) values.insert_or_assign(g.leaf_name(leaves[i]), inputs[i]);
-    return evaluate(g, values);
-  }
-  return run_at(place, std::move(g), inputs);
+    if (const auto cpu = backend_for(Device::Cpu); cpu && cpu->probe(Device::Cpu).count != 0) {
+      const BackendOptions options;
+      const std::shared_ptr<const Target> target = cpu->target(options);
+      if (const auto code = target->opaque() ? nullptr : compile_prepared(program, *cpu, *target, options)) {
+        const std::shared_ptr<OpenDevice> device = open_device(cpu, Device::Cpu);
+        return run_once(*device, *device->stream(), *code, inputs);
+      }
+    }
+  if (const auto code = compile_prepared(program, place.backend, place.target, place.options))
+    return run_once(place.device, place.stream, *code, inputs);
+  NamedTensors values;  // nodes that the device does not run are evaluated on the host, once
+  for (NodeId id : program.leaves(OpKind::Input)) values.insert_or_assign(program.leaf_name(id), inputs[values.size()]);
+  return evaluate(program, values);
 }
 
 }  // namespace
