@@ -344,8 +344,9 @@ std::optional<DType> BufferHold::dtype() const {
 }
 bool BufferHold::dense() const { return PyBuffer_IsContiguous(&view_, 'C') != 0; }
 
+bool is_donated(const PyArray& a) { return a.tensor.empty() && a.tensor.num_elements() == 0 && a.tensor.rank() == 0; }
 void check_not_donated(const PyArray& a) {
-  if (a.tensor.empty() && a.tensor.num_elements() == 0 && a.tensor.rank() == 0)
+  if (is_donated(a))
     raise(ErrorCode::InvalidArgument, "this array was donated to an earlier call",
           "a donated array has no data after the call: use the results of the call");
 }

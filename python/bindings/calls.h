@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -100,6 +101,12 @@ nb::object run_direct(ProgramEntry& e, CallScratch& s, const TreeDef& tree);
 /// Sets the program of an entry, with what a call needs to know of it.
 void set_program(ProgramEntry& e, std::shared_ptr<PyCompiled> program);
 
+/// The result of a call of `compiled`, a compiled function, on arrays and small numbers, if its program is kept. Null
+/// if it is not, or while a function is traced; `failed`: the run failed, and the Python error is set.
+PyObject* call_known(nb::handle compiled, std::span<PyObject* const> args, bool& failed) noexcept;
+
+/// Binds the operators of arrays.
+void bind_operators(nb::module_& m);
 /// Binds programs of one signature.
 void bind_program_calls(nb::module_& m);
 

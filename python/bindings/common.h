@@ -51,6 +51,7 @@ struct PyArray {
 };
 nb::object array_object(Tensor t, bool weak = false);
 /// Throws InvalidArgument for a donated array, which has no data any more.
+bool is_donated(const PyArray& a);
 void check_not_donated(const PyArray& a);
 /// Copies a tensor to the host. Other Python threads run meanwhile.
 Tensor on_host(Tensor t);

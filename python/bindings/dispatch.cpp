@@ -1,5 +1,6 @@
 // Calls of compiled functions: the arguments give a signature, the signature selects a program, and the program runs.
 // No Python code is involved, so a call costs little more than the run.
+#include <array>
 #include <cstring>
 #include <list>
 #include <unordered_map>
@@ -304,6 +305,15 @@ bool is_ours(nb::handle self, const JitFunction& f) {
   return f.live.is_none() && of_user.is(nb::bool_(false));
 }
 
+// An operand whose elements fit in every dtype of the other one, so that nothing about it has to be checked.
+bool small_number(PyObject* o) {
+  if (PyFloat_CheckExact(o) || PyBool_Check(o)) return true;
+  if (!PyLong_CheckExact(o)) return false;
+  int overflow = 0;
+  const long long v = PyLong_AsLongLongAndOverflow(o, &overflow);
+  return overflow == 0 && v >= 0 && v < 128;
+}
+
 PyObject* tp_call(PyObject* self, PyObject* args, PyObject* kwargs) {
   JitFunction& f = *nb::inst_ptr<JitFunction>(nb::handle(self));
   try {
@@ -315,6 +325,42 @@ PyObject* tp_call(PyObject* self, PyObject* args, PyObject* kwargs) {
   }
   return nullptr;
 }
+
+}  // namespace
+
+PyObject* call_known(nb::handle compiled, std::span<PyObject* const> args, bool& failed) noexcept {
+  JitFunction& f = *nb::inst_ptr<JitFunction>(compiled);
+  if (traced_graph() || !f.live.is_none() || !f.static_places.empty()) return nullptr;
+  try {
+    CallScratchHold hold;
+    CallScratch& s = *hold;
+    append_bytes(s.key, static_cast<Py_ssize_t>(args.size()));
+    for (PyObject* const arg : args) {
+      const bool array = Py_TYPE(arg) == array_type;
+      if (array ? is_donated(*nb::inst_ptr<PyArray>(nb::handle(arg))) : !small_number(arg)) return nullptr;
+      s.leaves.push_back(nb::borrow(arg));
+      if (!take_leaf(f, s, arg)) return nullptr;
+    }
+    if (s.wide) widen_numbers(s);
+    const auto it = f.entries.find(s.key);
+    if (it == f.entries.end()) return nullptr;
+    const std::shared_ptr<ProgramEntry> entry = it->second;  // another thread may drop it
+    ++f.calls;
+    entry->used = ++f.clock;
+    failed = true;
+    PyObject* const out = run(*entry, s, entry->out_tree).release().ptr();
+    failed = false;
+    return out;
+  } catch (const NotFinite&) {
+    set_error_of_exception(is_ours(compiled, f));
+  } catch (...) {
+    set_error_of_exception();
+  }
+  failed = true;
+  return nullptr;
+}
+
+namespace {
 
 int tp_traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(Py_TYPE(self));
@@ -360,6 +406,20 @@ PyType_Slot slots[] = {{Py_tp_call, reinterpret_cast<void*>(tp_call)},
 void bind_dispatch(nb::module_& m) {
   value_type = reinterpret_cast<PyTypeObject*>(nb::type<PyValue>().ptr());
   bind_program_calls(m);
+  bind_operators(m);
+  m.def(
+      "call_known",
+      [](nb::handle compiled, nb::tuple args) -> nb::object {
+        std::array<PyObject*, 8> all{};
+        const auto n = static_cast<std::size_t>(PyTuple_Size(args.ptr()));
+        if (n > all.size()) return nb::none();
+        for (std::size_t i = 0; i < n; ++i) all[i] = PyTuple_GetItem(args.ptr(), static_cast<Py_ssize_t>(i));
+        bool failed = false;
+        PyObject* const out = call_known(compiled, std::span(all).first(n), failed);
+        if (failed) throw nb::python_error();
+        return out ? nb::steal(out) : nb::none();
+      },
+      nb::arg("compiled"), nb::arg("args"));
   bind_traced_programs(m);
   m.def("is_array_leaf", &array_leaf, nb::arg("x").none());
   nb::class_<JitFunction>(m, "JitFunction", nb::type_slots(slots), nb::dynamic_attr(), nb::is_weak_referenceable(),

@@ -285,8 +285,8 @@ std::string TreeDef::text() const {
 }
 
 bool plain_leaf(nb::handle h) {
-  return nb::isinstance<PyArray>(h) || nb::isinstance<PyValue>(h) || PyFloat_CheckExact(h.ptr()) ||
-         PyLong_CheckExact(h.ptr()) || PyBool_Check(h.ptr());
+  return Py_TYPE(h.ptr()) == array_type || nb::isinstance<PyArray>(h) || nb::isinstance<PyValue>(h) ||
+         PyFloat_CheckExact(h.ptr()) || PyLong_CheckExact(h.ptr()) || PyBool_Check(h.ptr());
 }
 
 void flatten(nb::handle tree, std::vector<nb::object>* leaves, TreeDef* def, std::string* key) {

@@ -321,17 +321,25 @@ def _compress(self, condition, axis=None, **kwargs):
 _array_methods.named(_compress, "compress")
 
 
+def _set(cls, name, f, op, swapped=False):
+    """Gives a class an operator. Those of arrays run without Python where they can."""
+    if cls is _rlx.Array:
+        _rlx.set_operator(name, f, op, swapped)
+    else:
+        setattr(cls, name, op)
+
+
 def _common(cls):
     for name, f in _BINARY.items():
-        setattr(cls, f"__{name}__", _binary(f))
-        setattr(cls, f"__r{name}__", _binary(f, swapped=True))
+        _set(cls, f"__{name}__", f, _binary(f))
+        _set(cls, f"__r{name}__", f, _binary(f, swapped=True), swapped=True)
     for name, f in _COMPARE.items():
-        setattr(cls, f"__{name}__", _binary(f))
-    cls.__neg__ = lambda self: rnp.negative(self)
+        _set(cls, f"__{name}__", f, _binary(f))
+    _set(cls, "__neg__", rnp.negative, lambda self: rnp.negative(self))
+    _set(cls, "__abs__", rnp.abs, lambda self: rnp.abs(self))
     cls.__pos__ = lambda self: self
-    cls.__abs__ = lambda self: rnp.abs(self)
     cls.__round__ = lambda self, ndigits=None: rnp.round(self, ndigits or 0)
-    cls.__invert__ = lambda self: rnp.invert(self)
+    _set(cls, "__invert__", rnp.invert, lambda self: rnp.invert(self))
     cls.__getitem__ = _indexing.getitem
     cls.__setitem__ = _refuse_write
     cls.__delitem__ = _refuse_write
