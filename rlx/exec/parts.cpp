@@ -25,7 +25,9 @@ class PartsExecutable final : public Executable {
       : lir_(std::move(lir)), devices_(devices.begin(), devices.end()), home_(home) {
     for (const LirPart& part : lir_.plan.parts) {
       auto& made = code_.emplace_back();
-      for (const LirModule& m : part.modules) made.push_back(compile_parts(m, devices, part.device));
+      for (const LirModule& m : part.modules)  // without branches and loops of the host it is a program of one device
+        made.push_back(part.host_controlled ? compile_body(m, devices, part.device)
+                                            : compile_program(m, devices.subspan(part.device, 1)));
       for (std::uint32_t i = 0; i < part.nodes.size(); ++i)
         if (part.host_controlled || part.modules[0].graph.nodes()[i].kind() != OpKind::Input)
           places_.try_emplace(part.nodes[i], code_.size() - 1, i);
@@ -398,9 +400,8 @@ std::unique_ptr<Instance> PartsExecutable::bind(OpenDevice& device, const LirMod
 
 }  // namespace
 
-std::unique_ptr<const Executable> compile_parts(LirModule lir, std::span<const ProgramDevice> devices,
-                                                std::uint32_t home) {
-  if (lir.plan.parts.empty()) return devices[home].backend->compile_lir(std::move(lir), devices[home].options);
+std::unique_ptr<const Executable> make_parts(LirModule lir, std::span<const ProgramDevice> devices,
+                                             std::uint32_t home) {
   return std::make_unique<const PartsExecutable>(std::move(lir), devices, home);
 }
 

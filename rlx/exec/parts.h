@@ -8,8 +8,7 @@
 
 namespace rlx {
 
-/// Compiles `lir`, whose inputs are on device `home`. Without partitions the result is the backend's own executable.
-std::unique_ptr<const Executable> compile_parts(LirModule lir, std::span<const ProgramDevice> devices,
-                                                std::uint32_t home);
+/// Code for `lir`, which has partitions, and whose inputs are on device `home`.
+std::unique_ptr<const Executable> make_parts(LirModule lir, std::span<const ProgramDevice> devices, std::uint32_t home);
 
 }  // namespace rlx

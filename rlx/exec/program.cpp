@@ -59,7 +59,7 @@ class SegmentsExecutable final : public Executable {
     for (const LirBodies& b : lir.plan.bodies) {
       auto& made = bodies_.emplace_back();
       if (!b.host_controlled) continue;
-      for (const LirModule& m : b.modules) made.push_back(compile(m, devices, lir.plan.node_device(b.node)));
+      for (const LirModule& m : b.modules) made.push_back(compile_body(m, devices, lir.plan.node_device(b.node)));
     }
     code_.resize(devices.size());
     for (std::uint32_t d = 0; d < devices.size(); ++d) {
@@ -81,17 +81,6 @@ class SegmentsExecutable final : public Executable {
       code_[d] = devices[d].backend->compile_lir(std::move(part), devices[d].options);
     }
     granule_ = devices[home].backend->target(devices[home].options)->limits().copy_granule;
-  }
-
-  /// Returns the backend's own code when device `home` runs all of it.
-  static std::unique_ptr<const Executable> compile(LirModule lir, std::span<const ProgramDevice> devices,
-                                                   std::uint32_t home) {
-    if (lir.plan.opaque) return compile_parts(std::move(lir), devices, home);
-    const std::vector<Segment> segments = segments_of(lir);
-    if (std::all_of(segments.begin(), segments.end(),
-                    [&](const Segment& s) { return s.kind == Segment::Kind::Straight && s.device == home; }))
-      return devices[home].backend->compile_lir(std::move(lir), devices[home].options);
-    return std::make_unique<const SegmentsExecutable>(std::move(lir), devices, home);
   }
 
   const LirModule& lir() const override { return code_[home_]->lir(); }
@@ -433,9 +422,19 @@ std::unique_ptr<Instance> SegmentsExecutable::bind(OpenDevice& device, const Lir
 
 }  // namespace
 
+std::unique_ptr<const Executable> compile_body(LirModule lir, std::span<const ProgramDevice> devices,
+                                               std::uint32_t home) {
+  const auto is_home = [&](const Segment& s) { return s.kind == Segment::Kind::Straight && s.device == home; };
+  const std::vector<Segment> segments = lir.plan.opaque ? std::vector<Segment>() : segments_of(lir);
+  if (lir.plan.parts.empty() && std::all_of(segments.begin(), segments.end(), is_home))
+    return devices[home].backend->compile_lir(std::move(lir), devices[home].options);
+  if (lir.plan.opaque) return make_parts(std::move(lir), devices, home);
+  return std::make_unique<const SegmentsExecutable>(std::move(lir), devices, home);
+}
+
 std::unique_ptr<const Executable> compile_program(LirModule lir, std::span<const ProgramDevice> devices) {
   check(devices.size() == lir.others.size() + 1, "a program got a different number of devices than it is compiled for");
-  return SegmentsExecutable::compile(std::move(lir), devices, 0);
+  return compile_body(std::move(lir), devices, 0);
 }
 
 }  // namespace rlx
