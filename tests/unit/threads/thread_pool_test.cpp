@@ -195,6 +195,38 @@ TEST_CASE("schedule: chunk counts change between runs; a step of no chunks still
   CHECK_THROWS_AS(StepSchedule(std::vector<ScheduleStep>{{1, slow, nullptr, p0}}), Error);
 }
 
+TEST_CASE("a group of calls runs in order on one thread, between its predecessors and its successors") {
+  struct Made {
+    std::vector<std::int64_t> order;  // unguarded: the schedule says that nothing runs beside anything
+    std::vector<std::thread::id> by;
+    bool fails = false;
+  } made;
+  const auto note = [](void* m, std::int64_t chunk) {
+    auto& to = *static_cast<Made*>(m);
+    if (to.fails && to.order.size() == 2) throw Error(ErrorCode::Internal, "third call");
+    to.order.push_back(chunk);
+    to.by.push_back(std::this_thread::get_id());
+  };
+  const ScheduleCall calls[] = {{3, note, &made}, {0, note, &made}, {2, note, &made}};
+  const std::int32_t first[] = {0}, group[] = {1};
+  ScheduleStep steps[] = {{1, note, &made, {}}, {0, nullptr, nullptr, first}, {1, note, &made, group}};
+  steps[1].group = calls;
+  StepSchedule schedule(steps);
+  for (const int threads : {1, 3}) {
+    ThreadPool pool(threads);
+    for (int repeat = 0; repeat < 50; ++repeat) {
+      made = {};
+      pool.run(schedule);
+      CHECK(made.order == std::vector<std::int64_t>{0, 0, 1, 2, 0, 1, 0});
+      CHECK(std::count(made.by.begin() + 1, made.by.end() - 1, made.by[1]) == 5);
+    }
+    made = {};
+    made.fails = true;
+    CHECK_THROWS_WITH(pool.run(schedule), doctest::Contains("third call"));
+    CHECK(made.order.size() == 2);
+  }
+}
+
 TEST_CASE("more chunks than claims: each runs once, in steps and in parallel_for") {
   ThreadPool pool(3);
   for (const std::int64_t chunks : {1, 2, 65535, 65536, 65537, 200001}) {
