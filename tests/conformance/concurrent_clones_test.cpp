@@ -47,7 +47,7 @@ const cpu::KernelTable& delayed_kernels(cpu::Isa isa) {
   static const cpu::KernelTable table = [isa] {
     using T = cpu::KernelTable;
     T t = cpu::kernels_for(isa);
-    Delayed<&T::pack_b_f32>::apply(t), Delayed<&T::gemm_f32>::apply(t), Delayed<&T::gemm_strided_f32>::apply(t);
+    Delayed<&T::pack_b_f32>::apply(t), Delayed<&T::gemm_f32>::apply(t);
     Delayed<&T::attention_f32>::apply(t), Delayed<&T::layer_norm_f32>::apply(t), Delayed<&T::softmax_f32>::apply(t);
     Delayed<&T::tape_run>::apply(t), Delayed<&T::reduce_f32>::apply(t);
     Delayed<&T::strided_copy>::apply(t);

@@ -60,8 +60,7 @@ struct GemmPlan {
   std::int64_t row_chunks = 0;  // chunk = (batch * row_chunks + row chunk) * panel_chunks + panel chunk
   std::int64_t rows_per_chunk = 0;
   std::int64_t panel_chunks = 0;
-  std::int64_t nr = 0;            // panel width in floats
-  std::size_t scratch_bytes = 0;  // per concurrently running thread; 0 for packed B
+  std::int64_t nr = 0;  // panel width in floats
 };
 
 /// Element type of packed B. Kernels widen the elements on load. I8 has quantized values with one scale per column; the
@@ -94,39 +93,6 @@ inline constexpr int kGemmMaxAxes = 16;
 /// An axis of a strided matmul: its extent and its strides in A, B and C. A stride of 0 broadcasts the operand.
 struct GemmAxis {
   std::int64_t extent = 1, a = 0, b = 0, c = 0;
-};
-
-/// C[.., M, N] = epilogue(A[.., M, K] * B[.., K, N]) with any strides, for B that is not constant. K runs over the
-/// contracted axes, the last one fastest; without contracted axes K = 1. There is one matmul for each index of the
-/// outer axes. `residual` and `mul` of the epilogue have the strides of C. All matmuls share the bias.
-struct GemmStridedF32 {
-  std::int64_t m = 0, n = 0;
-  const float* a = nullptr;
-  std::int64_t a_m_stride = 0;
-  const float* b = nullptr;
-  std::int64_t b_n_stride = 1;
-  float* c = nullptr;
-  std::int64_t ldc = 0;
-  int num_contracted = 0, num_outer = 0;
-  GemmAxis contracted[kGemmMaxAxes];
-  GemmAxis outer[kGemmMaxAxes];
-  GemmEpilogue epilogue;
-};
-
-/// How a strided matmul is split into chunks. M is split evenly into `blocks` of one register tile each, whose sizes
-/// differ by at most one row. The split depends on the shape alone and chunks are ranges of blocks, so results do not
-/// depend on the number of threads.
-struct GemmStridedPlan {
-  std::int64_t chunks = 0;  // chunk = (outer index * row_chunks + row chunk) * panel_chunks + panel chunk
-  std::int64_t k = 1;
-  std::int64_t panels = 0, panels_per_chunk = 0, panel_chunks = 0;
-  std::int64_t blocks = 0, blocks_per_chunk = 0, row_chunks = 0;
-  // When rows of A are not contiguous along k, A is packed first, block by block with the rows of a block side by side:
-  // `pack_a_chunks` calls of gemm_pack_a_f32 fill `pack_a_floats` floats that all threads share. With 0 chunks A is
-  // read in place.
-  std::int64_t pack_a_chunks = 0, pack_a_floats = 0, blocks_per_pack = 0;
-  std::int64_t pack_a_stride[kGemmMaxAxes] = {};  // of the outer axes; 0 where A is broadcast
-  std::size_t scratch_bytes = 0;                  // per concurrently running thread
 };
 
 struct InterleavedKernels;  // quant/interleaved_kernels.h
@@ -503,10 +469,6 @@ struct KernelTable {
                     std::int64_t n, std::int64_t n0, std::int64_t n1, std::uint16_t* packed);
   GemmPlan (*gemm_plan_f32)(std::int64_t m, std::int64_t n, std::int64_t k, int threads);
   void (*gemm_f32)(const GemmF32& gemm, const GemmPlan& plan, std::int64_t chunk);
-  GemmStridedPlan (*gemm_strided_plan_f32)(const GemmStridedF32& gemm, int threads);
-  void (*gemm_pack_a_f32)(const GemmStridedF32& gemm, const GemmStridedPlan& plan, std::int64_t chunk, float* packed_a);
-  void (*gemm_strided_f32)(const GemmStridedF32& gemm, const GemmStridedPlan& plan, std::int64_t chunk,
-                           const float* packed_a, void* scratch);
 
   /// Matmuls with block-quantized weights.
   const InterleavedKernels* interleaved;

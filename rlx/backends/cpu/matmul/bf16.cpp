@@ -22,7 +22,7 @@ void lower_bf16(LowerContext& c) {
   point_rounded(c, p);
   check(reads_packed_b(c.kernels(), packed_layout_of(c.graph(), c.node().inputs[1]), p.gemm.k, p.gemm.n),
         "the weight is packed for another instruction set");
-  add_rounded(c, p, 0.1, p.kernels->kind == Bf16DotKind::Tiles ? 1500 : 300);
+  add_rounded(c, p, matmul_estimate(c.kernels().isa, MatmulWork::PairsRounded, p.kernels->kind == Bf16DotKind::Tiles));
 }
 
 constexpr KernelEntry kBf16Entries[] = {

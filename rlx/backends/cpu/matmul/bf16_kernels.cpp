@@ -43,11 +43,10 @@ const Bf16Kernels& bf16_kernels(Isa isa, Bf16DotKind kind) {
                           " instructions with ", isa_name(isa)));
 }
 
-const MatmulKernels& bf16_strided_kernels([[maybe_unused]] Isa isa, [[maybe_unused]] Bf16DotKind kind) {
+const MatmulDriver& bf16_pair_driver([[maybe_unused]] Isa isa, [[maybe_unused]] Bf16DotKind kind) {
 #if defined(RLX_HAS_BF16_DOT)
   if (const auto has = bf16_dot_kinds(isa); !has.empty() && kind <= has.back())
-    return kind == Bf16DotKind::Tiles ? avx512bf16::bf16_strided_table<true>()
-                                      : avx512bf16::bf16_strided_table<false>();
+    return kind == Bf16DotKind::Tiles ? avx512bf16::kBf16Pairs<true> : avx512bf16::kBf16Pairs<false>;
 #endif
   throw Error(ErrorCode::Unsupported, concat_text("this machine has no bf16 matmul instructions with ", isa_name(isa)));
 }

@@ -70,6 +70,6 @@ const Bf16Kernels& bf16_kernels(Isa isa, Bf16DotKind kind);
 /// The matmuls of matmul/matmul_kernels.h with the same instructions: BF16 operands, C in BF16 or F32. An element whose
 /// chain has no subnormal number is the processor's chain; other elements are the chain of multiply-adds. Which one
 /// applies depends only on the element's own row of A and column of B.
-const MatmulKernels& bf16_strided_kernels(Isa isa, Bf16DotKind kind);
+const MatmulDriver& bf16_pair_driver(Isa isa, Bf16DotKind kind);
 
 }  // namespace rlx::cpu

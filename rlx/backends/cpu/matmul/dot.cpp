@@ -1,8 +1,10 @@
 // f32 matmuls: with packed weights and epilogues, and of two strided run-time operands.
 #include <algorithm>
 
+#include "rlx/backends/cpu/matmul/costs.h"
 #include "rlx/backends/cpu/matmul/dot_axes.h"
 #include "rlx/backends/cpu/matmul/epilogue.h"
+#include "rlx/backends/cpu/matmul/matmul_calls.h"
 #include "rlx/backends/cpu/matmul/packed_b.h"
 #include "rlx/backends/cpu/quant/interleaved_layout.h"
 #include "rlx/ir/ops/fused.h"
@@ -30,10 +32,13 @@ struct PackedGemm {
 };
 void run_packed(const PackedGemm& p, std::int64_t chunk) { p.run(p.gemm, p.plan, chunk); }
 
-double gemm_cost_ns(const LowerContext& c, std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t bytes = 4) {
-  const double mnk = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
-  const double weight_bytes = static_cast<double>(bytes) * static_cast<double>(n) * static_cast<double>(k);
-  return std::max(2 * mnk / gemm_flops_per_ns(c.kernels().isa), weight_bytes / 50.0);
+MatmulWork packed_work(PackedBType type) {
+  switch (type) {
+    case PackedBType::I8: return MatmulWork::PackedI8;
+    case PackedBType::BF16:
+    case PackedBType::F16: return MatmulWork::PackedHalf;
+    default: return MatmulWork::PackedF32;
+  }
 }
 
 void lower_packed(LowerContext& c) {
@@ -67,7 +72,9 @@ void lower_packed(LowerContext& c) {
   else
     list.first_weight = c.in(1).where;
   list.next_weight = &p.gemm.prefetch_next;
-  c.step<run_packed>(p, p.plan.chunks, gemm_cost_ns(c, p.gemm.m, n, k, panel_element_bytes(p.gemm.b_type)));
+  const MatmulEstimate estimate = matmul_estimate(c.kernels().isa, packed_work(p.gemm.b_type));
+  c.step<run_packed>(p, p.plan.chunks,
+                     estimate.run_ns(static_cast<double>(p.gemm.m), static_cast<double>(n), static_cast<double>(k)));
   const auto operand = [](const EpilogueOperand& o) { return o.operand < 0 ? -1 : o.operand + 2; };
   c.tile_rows(p.gemm.m, p.plan.rows_per_chunk, p.plan.panel_chunks,
               {0, operand(epilogue.residual), operand(epilogue.mul)});
@@ -103,44 +110,6 @@ bool dot_reads_packed(const Graph&, NodeId, int operand, const PackedLayout& lay
   return operand == 1 && (panels_of(layout) || interleaved_panels_of(layout));
 }
 
-struct StridedGemm {
-  GemmStridedF32 gemm;
-  GemmStridedPlan plan;
-  float* packed_a = nullptr;
-  const Scratch* scratch = nullptr;
-  const KernelTable* kernels = nullptr;
-};
-void run_pack_a(const StridedGemm& p, std::int64_t chunk) {
-  p.kernels->gemm_pack_a_f32(p.gemm, p.plan, chunk, p.packed_a);
-}
-void run_strided(const StridedGemm& p, std::int64_t chunk) {
-  p.kernels->gemm_strided_f32(p.gemm, p.plan, chunk, p.packed_a, p.scratch->mine());
-}
-
-void lower_strided(LowerContext& c) {
-  const View x = c.in(0), w = c.in(1), y = c.out();
-  if (y.elements() == 0) return;
-  auto& p = c.keep<StridedGemm>();
-  GemmStridedF32& gemm = p.gemm;
-  const EpilogueMatch layout = *match_epilogue(c.graph(), c.id());
-  DotAxes axes = dot_axes(c, layout.bias.used());
-  const bool turned = !layout.bias.used() && as_gemv(axes);
-  place_axes(axes, gemm);
-  c.point(gemm.a, turned ? w : x);
-  c.point(gemm.b, turned ? x : w);
-  c.point(gemm.c, y);
-  point_epilogue(c, layout, gemm.n, gemm.epilogue);
-  p.kernels = &c.kernels();
-  p.plan = p.kernels->gemm_strided_plan_f32(gemm, c.threads());
-  p.scratch = c.scratch(p.plan.scratch_bytes);
-  if (p.plan.pack_a_floats > 0) {
-    p.packed_a = reinterpret_cast<float*>(c.workspace(static_cast<std::size_t>(p.plan.pack_a_floats) * sizeof(float)));
-    c.step<run_pack_a>(p, p.plan.pack_a_chunks, 0.3 * static_cast<double>(p.plan.pack_a_floats));
-  }
-  const double products = static_cast<double>(y.elements()) / static_cast<double>(gemm.m * gemm.n);
-  c.step<run_strided>(p, p.plan.chunks, 1.3 * products * gemm_cost_ns(c, gemm.m, gemm.n, p.plan.k));
-}
-
 bool strided_reads_strided(const Graph&, NodeId, int operand) { return operand < 2; }
 
 // As lies_over_epilogue, but the result must not alias x or w.
@@ -154,9 +123,9 @@ bool strided_in_place(const Graph& g, NodeId id, int operand, int) {
 constexpr KernelEntry kDotEntries[] = {
     {OpKind::DotGeneral, "gemm_packed_f32", packed_refuses, lower_packed, reads_strided_rows},
     {OpKind::FusedDot, "gemm_packed_f32", packed_refuses, lower_packed, reads_strided_rows, lies_over_epilogue},
-    {OpKind::DotGeneral, "gemm_strided_f32", strided_dot_refuses, lower_strided, strided_reads_strided, nullptr, false,
-     dot_packed_layout, dot_reads_packed},
-    {OpKind::FusedDot, "gemm_strided_f32", strided_fused_refuses, lower_strided, strided_reads_strided,
+    {OpKind::DotGeneral, "gemm_strided_f32", strided_dot_refuses, lower_runtime_matmul, strided_reads_strided, nullptr,
+     false, dot_packed_layout, dot_reads_packed},
+    {OpKind::FusedDot, "gemm_strided_f32", strided_fused_refuses, lower_runtime_matmul, strided_reads_strided,
      strided_in_place, false, dot_packed_layout, dot_reads_packed},
 };
 

@@ -26,7 +26,7 @@ bool as_gemv(DotAxes& axes);
 /// Whether rhs has an axis that is neither contracted nor a batch axis.
 bool has_rhs_free_axis(const Graph& g, NodeId id);
 
-/// Writes the axes into the operands of a kernel: GemmStridedF32 or MatmulOperands.
+/// Writes the axes into the operands of a kernel: MatmulOperands or ByteGemm.
 template <class Operands>
 void place_axes(const DotAxes& axes, Operands& p) {
   check(axes.col.extent == 1 || axes.col.c == 1, "the columns of a matmul result are not adjacent");

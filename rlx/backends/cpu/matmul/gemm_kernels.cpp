@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "rlx/backends/cpu/kernel_families.h"
+#include "rlx/backends/cpu/matmul/costs.h"
 #include "rlx/backends/cpu/sum_blocks.h"
 #include "rlx/tensor/half.h"
 

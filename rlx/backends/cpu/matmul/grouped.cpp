@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "rlx/backends/cpu/generic/generic_blocks.h"
+#include "rlx/backends/cpu/matmul/driver.h"
 #include "rlx/backends/cpu/matmul/grouping.h"
 #include "rlx/backends/cpu/matmul/packed_b.h"
 #include "rlx/backends/cpu/quant/interleaved_layout.h"
@@ -13,15 +14,14 @@ namespace {
 
 // -- f32 --
 
-void multiply(const KernelTable& kernels, const GemmStridedF32& gemm, void* scratch) {
-  const GemmStridedPlan plan = kernels.gemm_strided_plan_f32(gemm, 1);
-  for (std::int64_t chunk = 0; chunk < plan.chunks; ++chunk)
-    kernels.gemm_strided_f32(gemm, plan, chunk, nullptr, scratch);
+void multiply(const MatmulKernel& kernel, const MatmulOperands& p, void* scratch) {
+  const MatmulPlan plan = plan_matmul(&kernel, p, 1);
+  for (std::int64_t chunk = 0; chunk < plan.chunks; ++chunk) run_matmul(&kernel, p, plan, chunk, nullptr, scratch);
 }
 
 struct GroupMatmuls {
   const Grouping* grouping = nullptr;
-  const KernelTable* kernels = nullptr;
+  const MatmulKernel* kernel = nullptr;
   const Scratch* scratch = nullptr;
   std::int64_t k = 0, n = 0, columns = 1, column_chunks = 1;  // columns of a chunk
   const float* a = nullptr;                                   // sorted rows [M, K]; run_sums: [K, M]
@@ -29,8 +29,9 @@ struct GroupMatmuls {
   std::int64_t b_group = 0, b_k = 0, b_n = 1;
   float* c = nullptr;  // [M, N] in the order of groups; run_sums: the result [E, K, N]
 };
-GemmStridedF32 column_part(const GroupMatmuls& s, std::int64_t part) {
-  GemmStridedF32 gemm;
+MatmulOperands column_part(const GroupMatmuls& s, std::int64_t part) {
+  MatmulOperands gemm;
+  gemm.a_type = gemm.b_type = gemm.c_type = DType::F32;
   gemm.n = std::min(s.columns, s.n - part * s.columns);
   gemm.ldc = s.n;
   gemm.num_contracted = 1;
@@ -40,7 +41,7 @@ void run_grouped_rows(const GroupMatmuls& s, std::int64_t chunk) {
   const std::int64_t tile = chunk / s.column_chunks, part = chunk % s.column_chunks;
   if (tile >= *s.grouping->num_tiles) return;
   const std::int64_t e = s.grouping->tiles[2 * tile], first = s.grouping->tiles[2 * tile + 1];
-  GemmStridedF32 gemm = column_part(s, part);
+  MatmulOperands gemm = column_part(s, part);
   gemm.m = std::min(kGroupTileRows, s.grouping->starts[e + 1] - first);
   gemm.a = s.a + first * s.k;
   gemm.a_m_stride = s.k;
@@ -48,21 +49,22 @@ void run_grouped_rows(const GroupMatmuls& s, std::int64_t chunk) {
   gemm.b_n_stride = s.b_n;
   gemm.c = s.c + first * s.n + part * s.columns;
   gemm.contracted[0] = {s.k, 1, s.b_k, 0};
-  multiply(*s.kernels, gemm, s.scratch->mine());
+  multiply(*s.kernel, gemm, s.scratch->mine());
 }
 void run_sums(const GroupMatmuls& s, std::int64_t chunk) {
   const std::int64_t e = chunk / s.column_chunks, part = chunk % s.column_chunks;
   const std::int64_t first = s.grouping->starts[e], count = s.grouping->starts[e + 1] - first;
-  GemmStridedF32 gemm = column_part(s, part);
+  MatmulOperands gemm = column_part(s, part);
   gemm.m = s.k;
   gemm.a = s.a + first;
   gemm.a_m_stride = s.grouping->rows;
   gemm.b = s.b + first * s.n + part * s.columns;
   gemm.b_n_stride = 1;
-  gemm.c = s.c + e * s.k * s.n + part * s.columns;
+  float* const c = s.c + e * s.k * s.n + part * s.columns;
+  gemm.c = c;
   gemm.contracted[0] = {count, 1, s.n, 0};
-  if (count > 0) return multiply(*s.kernels, gemm, s.scratch->mine());
-  for (std::int64_t r = 0; r < s.k; ++r) std::fill_n(gemm.c + r * s.n, gemm.n, 0.0F);
+  if (count > 0) return multiply(*s.kernel, gemm, s.scratch->mine());
+  for (std::int64_t r = 0; r < s.k; ++r) std::fill_n(c + r * s.n, gemm.n, 0.0F);
 }
 
 void lower_f32(LowerContext& c) {
@@ -73,7 +75,7 @@ void lower_f32(LowerContext& c) {
   const Grouping& g = add_grouping(c, groups);
   auto& s = c.keep<GroupMatmuls>();
   s.grouping = &g;
-  s.kernels = &c.kernels();
+  s.kernel = &matmul_kernel(c.kernels().isa, MatmulSums::F32);
   s.k = x.dim(1);
   s.n = y.dim(-1);
   s.a = add_group_rows(c, g, x, !rows);
@@ -81,10 +83,16 @@ void lower_f32(LowerContext& c) {
   const std::int64_t depth = std::max<std::int64_t>(1, rows ? s.k : g.rows / std::max<std::int64_t>(1, groups));
   s.columns = std::min(s.n, c.finest() ? 32 : std::max<std::int64_t>(64, (8192 / depth + 63) / 64 * 64));
   s.column_chunks = (s.n + s.columns - 1) / s.columns;
-  GemmStridedF32 largest = column_part(s, 0);
-  largest.m = 1;
-  largest.contracted[0] = {std::max<std::int64_t>(1, rows ? s.k : g.rows), 1, 1, 0};
-  s.scratch = c.scratch(c.kernels().gemm_strided_plan_f32(largest, 1).scratch_bytes);
+  // Tiles of rows have up to kGroupTileRows rows; sums have up to all of them as steps of k.
+  std::size_t scratch = 0;
+  for (std::int64_t m = rows ? 1 : s.k; m <= (rows ? kGroupTileRows : s.k); ++m) {
+    MatmulOperands largest = column_part(s, 0);
+    largest.m = m;
+    largest.contracted[0] = {std::max<std::int64_t>(1, rows ? s.k : g.rows), 1, rows ? other.stride(1) : s.n, 0};
+    largest.b_n_stride = rows ? other.stride(2) : 1;
+    scratch = std::max(scratch, plan_matmul(s.kernel, largest, 1).scratch_bytes);
+  }
+  s.scratch = c.scratch(scratch);
   const double ns =
       2.6 * static_cast<double>(x.elements()) * static_cast<double>(s.n) / gemm_flops_per_ns(c.kernels().isa);
   if (!rows) {

@@ -2,10 +2,11 @@
 #include <algorithm>
 
 #include "rlx/backends/cpu/matmul/bf16_kernels.h"
+#include "rlx/backends/cpu/matmul/costs.h"
 #include "rlx/backends/cpu/matmul/dot_axes.h"
+#include "rlx/backends/cpu/matmul/driver.h"
 #include "rlx/backends/cpu/matmul/epilogue.h"
 #include "rlx/backends/cpu/matmul/matmul_calls.h"
-#include "rlx/backends/cpu/matmul/matmul_kernels.h"
 #include "rlx/backends/cpu/matmul/packed_b.h"
 #include "rlx/ir/ops/linalg.h"
 
@@ -33,92 +34,74 @@ const char* matmul_refuses(const Graph& g, NodeId id) {
                        "it has more axes than the kernel supports");
 }
 
-/// The accumulator dtype for results of dtype `y`.
-DType sums_of(DType y) {
-  switch (y) {
-    case DType::F64:
-    case DType::C128: return DType::F64;
-    case DType::I64:
-    case DType::U64: return DType::I64;
-    default: return is_number_of_bytes(y) ? DType::I32 : DType::F32;
-  }
-}
-
-/// Describes a complex matmul as a matmul of parts.
-void complex_as_parts(MatmulOperands& p, DType part) {
-  p.b_complex = true;
-  p.a_type = p.b_type = p.c_type = part;
-  p.n *= 2, p.ldc *= 2, p.a_m_stride *= 2;
-  for (int i = 0; i < p.num_contracted; ++i) p.contracted[i].a *= 2;
-  for (int i = 0; i < p.num_outer; ++i) p.outer[i].a *= 2, p.outer[i].c *= 2;
-  p.contracted[p.num_contracted++] = {2, 1, 0, 0};
-}
-
 struct MatmulStep {
   MatmulOperands product;
   MatmulPlan plan;
-  const MatmulKernels* kernels = nullptr;
-  const Common* packed = nullptr;
+  const MatmulDriver* driver = &kMatmulDriver;
+  const MatmulKernel* kernel = nullptr;  // null with bf16 pairs
+  void* packed = nullptr;
+  const Common* common = nullptr;  // where A is packed, if not at `packed`
   const Scratch* scratch = nullptr;
 
+  void* packed_a() const { return common != nullptr ? common->base : packed; }
   static void pack(const MatmulStep& s, std::int64_t chunk) {
-    s.kernels->pack(s.product, s.plan, chunk, s.packed->base);
+    s.driver->pack(s.kernel, s.product, s.plan, chunk, s.packed_a());
   }
   static void run(const MatmulStep& s, std::int64_t chunk) {
-    s.kernels->run(s.product, s.plan, chunk, s.packed ? s.packed->base : nullptr, s.scratch->mine());
+    s.driver->run(s.kernel, s.product, s.plan, chunk, s.packed_a(), s.scratch->mine());
   }
 };
 
-/// Adds the tasks of a matmul whose operands and kernels are set. `run_ns` is the time of all its chunks.
-void add_product(LowerContext& c, MatmulStep& s, double run_ns) {
-  s.plan = s.kernels->plan(s.product, c.threads());
+MatmulWork runtime_work(DType a, MatmulSums sums) {
+  switch (sums) {
+    case MatmulSums::F32: return a == DType::F32 ? MatmulWork::RuntimeF32 : MatmulWork::RuntimeHalf;
+    case MatmulSums::F64: return MatmulWork::RuntimeF64;
+    case MatmulSums::I32: return MatmulWork::RuntimeI32;
+    case MatmulSums::I64: return MatmulWork::RuntimeI64;
+    case MatmulSums::C64: return MatmulWork::RuntimeC64;
+    case MatmulSums::C128: return MatmulWork::RuntimeC128;
+  }
+  return MatmulWork::RuntimeF64;
+}
+
+/// Adds the tasks of a matmul whose operands and kernels are set.
+void add_product(LowerContext& c, MatmulStep& s, const MatmulEstimate& estimate) {
+  const MatmulOperands& p = s.product;
+  s.plan = s.driver->plan(s.kernel, p, c.threads());
   s.scratch = c.scratch(s.plan.scratch_bytes);
   if (s.plan.pack_bytes > 0) {
-    s.packed = c.common(static_cast<std::size_t>(s.plan.pack_bytes));
-    c.step<&MatmulStep::pack>(s, s.plan.pack_chunks, 0.15 * static_cast<double>(s.plan.pack_bytes));
+    const auto bytes = static_cast<std::size_t>(s.plan.pack_bytes);
+    // Steps of training have many F32 matmuls that do not wait for each other: memory of their own.
+    if (p.a_type == DType::F32)
+      s.packed = c.workspace(bytes);
+    else
+      s.common = c.common(bytes);
+    const std::int64_t element = s.kernel != nullptr ? s.kernel->sum_bytes * s.kernel->parts : 2;
+    c.step<&MatmulStep::pack>(s, s.plan.pack_chunks,
+                              estimate.a_ns * static_cast<double>(bytes) / static_cast<double>(element));
   }
-  c.step<&MatmulStep::run>(s, s.plan.chunks, run_ns);
+  const std::int64_t parts = s.kernel != nullptr ? s.kernel->parts : 1;
+  double outer = 1;
+  for (int i = 0; i < p.num_outer; ++i) outer *= static_cast<double>(p.outer[i].extent);
+  c.step<&MatmulStep::run>(s, s.plan.chunks,
+                           outer * estimate.run_ns(static_cast<double>(p.m), static_cast<double>(p.n / parts),
+                                                   static_cast<double>(s.plan.k / parts)));
 }
 
-double bf16_flops_per_ns(const Bf16Kernels& pairs) { return pairs.kind == Bf16DotKind::Tiles ? 1000 : 300; }
-
-/// Selects kernels for operands of `t` with accumulators of `sums`: bf16 pair kernels where the machine has them.
-/// Returns their speed in operations per ns.
-double choose_kernels(LowerContext& c, MatmulStep& s, DType t, DType sums) {
-  if (const Bf16Kernels* const pairs = t == DType::BF16 ? c.kernels().bf16 : nullptr) {
-    s.kernels = &bf16_strided_kernels(c.kernels().isa, pairs->kind);
-    return bf16_flops_per_ns(*pairs);
-  }
-  s.kernels = &matmul_kernels(c.kernels().isa, sums);
-  const double f32 = gemm_flops_per_ns(c.kernels().isa);
-  return sums == DType::I64 ? f32 / 8 : sums == DType::F32 ? f32 : f32 / 2;
-}
-
-void lower_matmul(LowerContext& c) {
-  const View x = c.in(0), w = c.in(1), y = c.out();
-  if (y.elements() == 0) return;
-  auto& s = c.keep<MatmulStep>();
+/// Selects the kernels, bf16 pairs where the machine has them, and returns their estimate.
+MatmulEstimate choose_kernels(LowerContext& c, MatmulStep& s) {
   MatmulOperands& p = s.product;
-  DotAxes axes = dot_axes(c);
-  bool swapped = as_gemv(axes);
-  place_axes(axes, p);
-  p.a_type = p.b_type = x.dtype;
-  // So few columns leave most lanes empty; transposed, they become rows.
-  if (!swapped && p.n <= kTransposedRows && p.m >= 8 * p.n && !is_complex(x.dtype) && is_float(x.dtype))
-    transpose_matmul(p), swapped = true;
-  p.c_type = y.dtype;
-  c.point(p.a, swapped ? w : x);
-  c.point(p.b, swapped ? x : w);
-  c.point(p.c, y);
-  double depth = 1;
-  for (const GemmAxis& axis : axes.contracted) depth *= static_cast<double>(axis.extent);
-  const DType sums = sums_of(y.dtype);
-  // bf16 pair kernels need a depth of at least 1.
-  const double speed = choose_kernels(c, s, depth > 0 ? x.dtype : DType::F32, sums);
-  if (is_complex(y.dtype)) complex_as_parts(p, sums);
-  const double products = static_cast<double>(y.elements());
-  if (p.b_complex) depth *= 4;
-  add_product(c, s, std::max(2 * products * depth / speed, 0.3 * static_cast<double>(w.elements())));
+  const Isa isa = c.kernels().isa;
+  bool deep = true;  // bf16 pair kernels need a depth of at least 1
+  for (int i = 0; i < p.num_contracted; ++i) deep = deep && p.contracted[i].extent > 0;
+  if (const Bf16Kernels* const pairs = p.a_type == DType::BF16 && deep ? c.kernels().bf16 : nullptr) {
+    s.driver = &bf16_pair_driver(isa, pairs->kind);
+    return matmul_estimate(isa, MatmulWork::PairsRuntime, pairs->kind == Bf16DotKind::Tiles);
+  }
+  const MatmulSums sums = matmul_sums(p.c_type);
+  s.kernel = &matmul_kernel(isa, sums);
+  if (s.kernel->parts == 2) as_parts(p);
+  return matmul_estimate(isa, runtime_work(p.a_type, sums));
 }
 
 bool matmul_reads_strided(const Graph&, NodeId, int operand) { return operand < 2; }
@@ -182,17 +165,16 @@ void lower_bf16_pairs(LowerContext& c) {
   p.b_packed = true;
   c.point(p.b, c.in(1));
   c.point(p.c, y);
-  s.kernels = &bf16_strided_kernels(c.kernels().isa, c.kernels().bf16->kind);
-  const double weights = static_cast<double>(p.n) * static_cast<double>(x.dim(-1));
+  s.driver = &bf16_pair_driver(c.kernels().isa, c.kernels().bf16->kind);
   add_product(c, s,
-              std::max(2 * static_cast<double>(p.m) * weights / bf16_flops_per_ns(*c.kernels().bf16), weights / 30));
+              matmul_estimate(c.kernels().isa, MatmulWork::PairsExact, c.kernels().bf16->kind == Bf16DotKind::Tiles));
 }
 
 struct Packed16BitStep {
   GemmF32 gemm;
   GemmPlan plan;
   const KernelTable* kernels = nullptr;
-  const MatmulKernels* convert = nullptr;
+  const HalfConversions* convert = nullptr;
   DType x_type = DType::F16, y_type = DType::F16;
   const void* x = nullptr;
   void* y = nullptr;
@@ -238,7 +220,7 @@ void lower_packed_16bit(LowerContext& c) {
   else
     c.point(g.c, y);
   s.kernels = &c.kernels();
-  s.convert = &matmul_kernels(c.kernels().isa, DType::F32);
+  s.convert = &half_conversions(c.kernels().isa);
   s.x_type = x.dtype, s.y_type = y.dtype;
   s.ld_x = rows->ld;
   s.rows_per_chunk = c.grain(std::max<std::int64_t>(1, 16384 / std::max(g.k, g.n)));
@@ -246,23 +228,45 @@ void lower_packed_16bit(LowerContext& c) {
   s.wide = c.common(static_cast<std::size_t>(s.y_at + (is_half(y.dtype) ? g.m * g.n : 0)) * sizeof(float));
   s.plan = s.kernels->gemm_plan_f32(g.m, g.n, g.k, c.threads());
   const std::int64_t chunks = (g.m + s.rows_per_chunk - 1) / s.rows_per_chunk;
-  c.step<&Packed16BitStep::widen>(s, chunks, 0.1 * static_cast<double>(g.m * g.k));
-  const double mnk = static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
+  const MatmulEstimate estimate = matmul_estimate(c.kernels().isa, MatmulWork::PackedHalf);
+  c.step<&Packed16BitStep::widen>(s, chunks, estimate.a_ns * static_cast<double>(g.m * g.k));
   c.step<&Packed16BitStep::run>(
-      s, s.plan.chunks, std::max(2 * mnk / gemm_flops_per_ns(c.kernels().isa), static_cast<double>(g.n * g.k) / 25.0));
-  if (is_half(y.dtype)) c.step<&Packed16BitStep::narrow>(s, chunks, 0.1 * static_cast<double>(g.m * g.n));
+      s, s.plan.chunks, estimate.run_ns(static_cast<double>(g.m), static_cast<double>(g.n), static_cast<double>(g.k)));
+  if (is_half(y.dtype)) c.step<&Packed16BitStep::narrow>(s, chunks, estimate.a_ns * static_cast<double>(g.m * g.n));
 }
 
 constexpr KernelEntry kMatmulEntries[] = {
     {OpKind::DotGeneral, "gemm_bf16_pairs", bf16_pairs_refuse, lower_bf16_pairs, reads_strided_rows},
     {OpKind::DotGeneral, "gemm_packed_16bit", packed_16bit_refuses, lower_packed_16bit, reads_strided_rows},
-    {OpKind::DotGeneral, "gemm_product", matmul_refuses, lower_matmul, matmul_reads_strided, nullptr, false,
+    {OpKind::DotGeneral, "gemm_product", matmul_refuses, lower_runtime_matmul, matmul_reads_strided, nullptr, false,
      packed_layout_16bit, reads_packed_16bit},
 };
 
 }  // namespace
 
 std::span<const KernelEntry> matmul_entries() { return kMatmulEntries; }
+
+void lower_runtime_matmul(LowerContext& c) {
+  const View x = c.in(0), w = c.in(1), y = c.out();
+  if (y.elements() == 0) return;
+  auto& s = c.keep<MatmulStep>();
+  MatmulOperands& p = s.product;
+  const EpilogueMatch epilogue = *match_epilogue(c.graph(), c.id());
+  DotAxes axes = dot_axes(c, epilogue.bias.used());
+  bool swapped = !epilogue.bias.used() && as_gemv(axes);
+  place_axes(axes, p);
+  p.a_type = p.b_type = x.dtype, p.c_type = y.dtype;
+  const bool f32 = x.dtype == DType::F32;
+  // So few columns leave most lanes empty; transposed, they become rows.
+  if (!swapped && !f32 && p.n <= kTransposedRows && p.m >= 8 * p.n && !is_complex(x.dtype) && is_float(x.dtype))
+    transpose_matmul(p), swapped = true;
+  c.point(p.a, swapped ? w : x);
+  c.point(p.b, swapped ? x : w);
+  c.point(p.c, y);
+  if (f32) point_epilogue(c, epilogue, p.n, p.epilogue);
+  p.epilogue_reads_c = epilogue.residual.used() || epilogue.mul.used();
+  add_product(c, s, choose_kernels(c, s));
+}
 
 void add_number_product(LowerContext& c, const MatmulOperands& product, const MatmulSource& a, const MatmulSource& b,
                         std::int64_t at) {
@@ -272,16 +276,7 @@ void add_number_product(LowerContext& c, const MatmulOperands& product, const Ma
   point_source(c, p.a, a);
   point_source(c, p.b, b);
   c.point(p.c, c.out(), at);
-  const DType sums = sums_of(p.c_type);
-  const double speed = choose_kernels(c, s, p.a_type, sums);
-  double work = 2 * static_cast<double>(p.m * p.n);
-  for (int i = 0; i < p.num_contracted; ++i) work *= static_cast<double>(p.contracted[i].extent);
-  for (int i = 0; i < p.num_outer; ++i) work *= static_cast<double>(p.outer[i].extent);
-  if (is_complex(p.c_type)) {
-    work *= 4;
-    complex_as_parts(p, sums);
-  }
-  add_product(c, s, work / speed);
+  add_product(c, s, choose_kernels(c, s));
 }
 
 }  // namespace rlx::cpu

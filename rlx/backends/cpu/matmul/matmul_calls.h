@@ -13,6 +13,8 @@ struct MatmulSource {
   const void* bytes = nullptr;
 };
 
+/// Lowers a DotGeneral or FusedDot of two run-time operands: all types that have a record, and bf16 pairs.
+void lower_runtime_matmul(LowerContext& c);
 /// Adds the tasks of a matmul whose result is stored to the node's result from element `at` on; for complex numbers
 /// `at` counts those. The dtypes select the kernels. The result's dtype decides the accumulator type.
 void add_number_product(LowerContext& c, const MatmulOperands& product, const MatmulSource& a, const MatmulSource& b,

@@ -1,5 +1,4 @@
-// Matmuls of two run-time operands: F64; F16 and BF16 with F32 accumulators; complex numbers; integers. Blocks of both
-// operands are packed on the fly, so any strides are accepted.
+// Matmuls of two run-time operands: operands, plan, and the records of kernels that the driver (driver.h) runs.
 #pragma once
 
 #include <utility>
@@ -11,14 +10,14 @@
 
 namespace rlx::cpu {
 
-/// C[.., M, N] = A[.., M, K] * B[.., K, N], as GemmStridedF32 describes. `a_type`, `b_type` and `c_type` are the
-/// dtypes: all F64; or each F32, F16 or BF16; or integers, either each of at most 32 bits or all of 64. Rows of C are
-/// contiguous. The sum of an element is made in blocks of kSumBlock steps of k, each a chain of multiply-adds, the same
-/// for every M, plan and register tile. It is rounded once, to C. Integer sums wrap.
+/// C[.., M, N] = epilogue(A[.., M, K] * B[.., K, N]) with any strides, in elements. K runs over the contracted axes,
+/// the last one fastest; without contracted axes K = 1. There is one matmul for each index of the outer axes. Rows of C
+/// are contiguous. `a_type`, `b_type` and `c_type` are the dtypes: all F64; or each F32, F16 or BF16; or integers,
+/// either each of at most 32 bits or all of 64; or all C64 or C128. The sum of an element is made in blocks of
+/// kSumBlock steps of k, each a chain of multiply-adds, the same for every M, plan and register tile. It is rounded
+/// once, to C. Integer sums wrap.
 ///
-/// Complex matmuls (`b_complex`) work on the parts of A and C, F32 or F64, with B in complex numbers. A row of A is
-/// (re, im, re, ..); the matching rows of B are (re, im) and i (re, im). The last contracted axis has extent 2 and
-/// counts the parts. All strides of B count complex numbers; n counts the parts of columns.
+/// Kernels of complex numbers work on parts, as `as_parts` describes their operands.
 struct MatmulOperands {
   std::int64_t m = 0, n = 0;
   const void* a = nullptr;
@@ -28,12 +27,14 @@ struct MatmulOperands {
   void* c = nullptr;
   std::int64_t ldc = 0;
   DType a_type = DType::F64, b_type = DType::F64, c_type = DType::F64;
-  bool b_complex = false;
   bool c_transposed = false;  // C is transposed: its rows are contiguous, its columns are `ldc` apart; not complex
   bool b_packed = false;      // B is packed as in matmul/bf16_kernels.h, in whole panels; bf16 pair kernels only
   int num_contracted = 0, num_outer = 0;
   GemmAxis contracted[kGemmMaxAxes];
   GemmAxis outer[kGemmMaxAxes];
+  /// F32 results only, not with `c_transposed`. `residual` and `mul` have the strides of C. All matmuls share the bias.
+  GemmEpilogue epilogue{};
+  bool epilogue_reads_c = false;  // `residual` or `mul` may be C
 };
 
 /// Most rows of a matmul whose C is transposed.
@@ -48,6 +49,29 @@ inline void transpose_matmul(MatmulOperands& p) {
   for (int i = 0; i < p.num_outer; ++i) std::swap(p.outer[i].a, p.outer[i].b);
   p.c_transposed = true;
 }
+/// Describes a matmul of complex numbers by their parts. A row of A becomes (re, im, re, ..); a row of B serves two
+/// steps of k, as (re, im) and as i (re, im). The last contracted axis then has extent 2 and counts the parts. Strides
+/// of A and C and the columns count parts; strides of B still count complex numbers.
+inline void as_parts(MatmulOperands& p) {
+  p.n *= 2, p.ldc *= 2, p.a_m_stride *= 2;
+  for (int i = 0; i < p.num_contracted; ++i) p.contracted[i].a *= 2;
+  for (int i = 0; i < p.num_outer; ++i) p.outer[i].a *= 2, p.outer[i].c *= 2;
+  p.contracted[p.num_contracted++] = {2, 1, 0, 0};
+}
+
+/// Iterates over the first `num_axes` contracted axes from step k on, in runs of the last axis, whose elements are one
+/// stride apart.
+struct Contracted {
+  const MatmulOperands& p;
+  std::int64_t index[kGemmMaxAxes] = {};
+  std::int64_t at_a = 0, at_b = 0;  // of the next step
+  int axes;
+  Contracted(const MatmulOperands& product, std::int64_t k, int num_axes);
+  GemmAxis inner() const { return axes > 0 ? p.contracted[axes - 1] : GemmAxis{}; }
+  /// Steps up to the end of the last axis.
+  std::int64_t run() const { return axes > 0 ? inner().extent - index[axes - 1] : 1; }
+  void advance(std::int64_t steps);
+};
 
 /// How a matmul is split into chunks, which are ranges of register tiles. No bit of a result depends on the plan.
 struct MatmulPlan {
@@ -55,26 +79,121 @@ struct MatmulPlan {
   std::int64_t k = 1;
   std::int64_t panels = 0, panels_per_chunk = 0, panel_chunks = 0;
   std::int64_t blocks = 0, blocks_per_chunk = 0, row_chunks = 0;
-  // A is packed first when it does not have the accumulator type or its rows are not contiguous along k: `pack_chunks`
-  // calls of `pack` fill `pack_bytes` bytes that all chunks share. With 0 chunks A is read in place.
+  // A is packed first when the tiles cannot read it: `pack_chunks` calls of `pack` fill `pack_bytes` bytes that all
+  // chunks share. With 0 chunks A is read in place.
   std::int64_t pack_chunks = 0, pack_bytes = 0, blocks_per_pack = 0;
   std::int64_t pack_stride[kGemmMaxAxes] = {};  // of the outer axes, in elements (bf16 pairs: matrices); 0: broadcast
   std::size_t scratch_bytes = 0;                // per concurrently running thread
 };
 
-struct MatmulKernels {
-  MatmulPlan (*plan)(const MatmulOperands& product, int threads);
-  void (*pack)(const MatmulOperands& product, const MatmulPlan& plan, std::int64_t chunk, void* packed);
-  void (*run)(const MatmulOperands& product, const MatmulPlan& plan, std::int64_t chunk, const void* packed,
-              void* scratch);
-  /// Converts `count` elements: F16 or BF16 to F32, and F32 to F16 or BF16.
-  void (*widen)(DType from, const void* x, float* y, std::int64_t count);
-  void (*narrow)(DType to, const float* x, void* y, std::int64_t count);
-  /// Runs `iterations` of a register loop of multiply-adds and returns the number of operations: the F64 peak.
-  std::int64_t (*peak_f64)(std::int64_t iterations);
+// -- records --
+
+/// Steps [0, k) of `count` rows or columns become panel[k][width] of the sum type, padded with zeros: element (k, j) is
+/// element `at + k * k_stride + j * stride` of `from`, which has dtype `type`. For complex B each step fills two rows
+/// of the panel; `count` and `width` count parts.
+using MatmulPack = void (*)(DType type, const void* from, std::int64_t at, std::int64_t k_stride, std::int64_t stride,
+                            std::int64_t k, std::int64_t count, void* panel, std::int64_t width);
+
+inline constexpr std::int64_t kTileGroup = 4;
+/// A call of a register tile: out[i][v] = (adds ? out[i][v] : 0) + sum over k of a[i * lda + kk * a_step] *
+/// b[kk * ldb + v], one chain in the order of k; whole vectors. Elements have the sum type.
+struct MatmulTileCall {
+  const void* a = nullptr;
+  std::int64_t lda = 0, a_step = 1;
+  const void* b = nullptr;
+  std::int64_t ldb = 0, k = 0;
+  void* out = nullptr;
+  std::int64_t ldo = 0;
+  bool adds = false;
+  void* keep = nullptr;  // MatmulTileKind::Keep stores the rows of b there, side by side
+  // Prefetched meanwhile: `ahead_lines` cache lines every `ahead_every` steps of k (kTileGroup times a power of two),
+  // each time `ahead_step` bytes further on.
+  const char* ahead = nullptr;
+  std::int64_t ahead_step = 0, ahead_lines = 0, ahead_every = kTileGroup;
+};
+using MatmulTile = void (*)(const MatmulTileCall& call);
+enum class MatmulTileKind : std::uint8_t {
+  Strided,  // any strides
+  Rows,     // a contiguous along k, b packed; what the compiler knows costs no register and no instruction
+  Packed,   // a packed, with the rows of a step side by side, and b packed
+  Keep,     // Strided, and packs the panel of B as it reads it; only for panels of the full width
+};
+inline constexpr int kMatmulTileKinds = 4, kMatmulMaxVecs = 3, kMatmulMaxRows = 8;
+
+/// Few rows with unpacked B whose rows are contiguous: sums[i][j] of all of k, in whole vectors. `sums` has room for
+/// twice the rows where there is more than one block of k.
+struct MatmulGemv {
+  const void* a = nullptr;
+  std::int64_t lda = 0, a_step = 1, rows = 0;
+  DType b_type = DType::F32;
+  const void* b = nullptr;
+  std::int64_t at = 0, ldb = 0;  // first element of b; distance between its rows, or its columns for `gemv_columns`
+  std::int64_t k = 0, cols = 0;
+  void* sums = nullptr;
+  std::int64_t ld = 0;
 };
 
-/// Kernels with accumulators of type F64, F32, I32 or I64.
-const MatmulKernels& matmul_kernels(Isa isa, DType sums);
+inline constexpr std::int64_t kMostGroupRows = 64;
+inline constexpr std::int64_t kAllSteps = std::int64_t{1} << 40;
+/// What an instruction set does for some types. A new type or instruction set is a new record; the driver does not
+/// change. Functions that are null are missing: the driver then takes the register tiles.
+struct MatmulKernel {
+  const char* name;
+  std::int64_t sum_bytes;  // of an element of the sum type
+  std::int64_t parts;  // an element of B is so many columns, and a row of B so many steps of k: 2 for complex numbers
+  // The register tile: rows, vectors, sums of a vector. `any_vecs`: there are tiles of each number of vectors, else of
+  // one and of all. `packs_a_always`: only Packed tiles exist, for any ldb.
+  int rows, vecs, lanes;
+  bool any_vecs, packs_a_always;
+  /// Steps of k of a panel that pass over a block of rows while they stay in cache; may be more than a block of sums.
+  std::int64_t pass;
+  /// Rows of A that stay in L2 while all panels of a chunk pass, at most kMostGroupRows; 0: all rows pass each panel.
+  std::int64_t group_rows;
+  /// With at most so many rows `gemv_rows` is faster than register tiles that read B in place.
+  std::int64_t gemv_most_rows;
+  /// Chunks per thread: many small ones, so that a slow thread leaves more of them to the others.
+  std::int64_t chunks_per_thread;
+  MatmulPack pack_a, pack_b;
+  MatmulTile tile[kMatmulTileKinds][kMatmulMaxVecs][kMatmulMaxRows];
+  /// Adds rows of sums to `to`, or stores them there (`fresh`).
+  void (*add_rows)(void* to, std::int64_t ld_to, const void* sums, std::int64_t ld, std::int64_t rows,
+                   std::int64_t cols, bool fresh);
+  /// Converts sums and stores them to rows from m on and columns from n0 on of C, whose first element is at `at`,
+  /// through the epilogue.
+  void (*store)(const MatmulOperands& p, const void* sums, std::int64_t ld, std::int64_t m, std::int64_t rows,
+                std::int64_t n0, std::int64_t cols, std::int64_t at);
+  void (*gemv_rows)(const MatmulGemv& g);
+  /// At most kFewRows rows, and at most a vector of columns of B that are contiguous along k. a is packed where a_step
+  /// is not 1. `lanes` columns are stored.
+  void (*gemv_columns)(const MatmulGemv& g);
+
+  std::int64_t width() const { return vecs * lanes; }
+  /// Whether elements of `t` have the sum type. `t` is a type of these kernels.
+  bool holds(DType t) const { return static_cast<std::int64_t>(size_bytes(t)) == sum_bytes * parts; }
+};
+inline constexpr std::int64_t kFewRows = 4;
+
+/// Types of sums. F32 is also that of F16 and BF16; I32 of integers of at most 32 bits.
+enum class MatmulSums : std::uint8_t { F32, F64, I32, I64, C64, C128 };
+inline constexpr int kNumMatmulSums = 6;
+/// The type of sums for results of dtype `c`.
+MatmulSums matmul_sums(DType c);
+const MatmulKernel& matmul_kernel(Isa isa, MatmulSums sums);
+
+/// How matmuls of a record, or of bf16 pairs, are planned and run. Operands point at their data.
+struct MatmulDriver {
+  MatmulPlan (*plan)(const MatmulKernel* kernel, const MatmulOperands& product, int threads);
+  void (*pack)(const MatmulKernel* kernel, const MatmulOperands& product, const MatmulPlan& plan, std::int64_t chunk,
+               void* packed);
+  void (*run)(const MatmulKernel* kernel, const MatmulOperands& product, const MatmulPlan& plan, std::int64_t chunk,
+              const void* packed, void* scratch);
+};
+
+/// Conversions of `count` elements between F32 and F16 or BF16.
+struct HalfConversions {
+  void (*widen)(DType from, const void* x, float* y, std::int64_t count);
+  void (*narrow)(DType to, const float* x, void* y, std::int64_t count);
+};
+const HalfConversions& half_conversions(Isa isa);
 
 }  // namespace rlx::cpu

@@ -1,8 +1,7 @@
 // Matmuls that first round the activation x into memory shared by all threads: with block-quantized and bf16 weights.
 #pragma once
 
-#include <algorithm>
-
+#include "rlx/backends/cpu/matmul/costs.h"
 #include "rlx/backends/cpu/matmul/epilogue.h"
 #include "rlx/backends/cpu/quant/interleaved_kernels.h"
 
@@ -25,12 +24,6 @@ struct RoundedMatmul {
   static void run(const RoundedMatmul& p, std::int64_t chunk) { p.kernels->run(p.placed(), p.plan, chunk); }
 };
 
-/// Time of a matmul [m, k] times [k, n] at this many operations per ns, when the matrix may come from memory.
-inline double matmul_ns(std::int64_t m, std::int64_t n, std::int64_t k, double flops_per_ns) {
-  const double nk = static_cast<double>(n) * static_cast<double>(k);
-  return std::max(2 * static_cast<double>(m) * nk / flops_per_ns, nk / 60.0);
-}
-
 /// Sets extents, operands and epilogue from the node. The kernels are set already.
 template <class Gemm, class Kernels>
 void point_rounded(LowerContext& c, RoundedMatmul<Gemm, Kernels>& p) {
@@ -45,14 +38,15 @@ void point_rounded(LowerContext& c, RoundedMatmul<Gemm, Kernels>& p) {
   point_epilogue(c, *match_epilogue(c.graph(), c.id()), p.gemm.n, p.gemm.epilogue);
 }
 
-/// Adds the tasks: rounding at `round_ns` per element of x, and the matmul.
+/// Adds the tasks: rounding of x, and the matmul.
 template <class Gemm, class Kernels>
-void add_rounded(LowerContext& c, RoundedMatmul<Gemm, Kernels>& p, double round_ns, double flops_per_ns) {
+void add_rounded(LowerContext& c, RoundedMatmul<Gemm, Kernels>& p, const MatmulEstimate& estimate) {
   using Product = RoundedMatmul<Gemm, Kernels>;
   p.plan = p.kernels->plan(p.gemm, c.threads());
   p.common = c.common(static_cast<std::size_t>(p.plan.packed_a_bytes));
-  c.step<&Product::quantize>(p, p.plan.quantize_chunks, round_ns * static_cast<double>(p.gemm.m * p.gemm.k));
-  c.step<&Product::run>(p, p.plan.chunks, matmul_ns(p.gemm.m, p.gemm.n, p.gemm.k, flops_per_ns));
+  const auto m = static_cast<double>(p.gemm.m), n = static_cast<double>(p.gemm.n), k = static_cast<double>(p.gemm.k);
+  c.step<&Product::quantize>(p, p.plan.quantize_chunks, estimate.a_ns * m * k);
+  c.step<&Product::run>(p, p.plan.chunks, estimate.run_ns(m, n, k));
 }
 
 }  // namespace rlx::cpu

@@ -30,7 +30,7 @@ void lower_int8(LowerContext& c) {
   p.gemm.kind = interleaved_panels_of(layout)->kind;
   point_rounded(c, p);
   check(reads_interleaved(c.kernels(), layout, p.gemm.k, p.gemm.n), "the weight is packed for another instruction set");
-  add_rounded(c, p, 0.15, 4 * gemm_flops_per_ns(c.kernels().isa));
+  add_rounded(c, p, matmul_estimate(c.kernels().isa, MatmulWork::BlocksInt8));
 }
 
 // -- decoded values --
@@ -85,8 +85,10 @@ void lower_exact(LowerContext& c) {
   c.point(p.gemm.c, y);
   point_epilogue(c, *match_epilogue(c.graph(), c.id()), n, p.gemm.epilogue);
   p.scratch = c.scratch(static_cast<std::size_t>(k * p.width) * sizeof(float));
-  const double ns = matmul_ns(p.gemm.m, n, k, gemm_flops_per_ns(p.kernels->isa)) +
-                    0.1 * static_cast<double>(n) * static_cast<double>(k);
+  const double values = static_cast<double>(n) * static_cast<double>(k);
+  const double ns = matmul_estimate(p.kernels->isa, MatmulWork::BlocksF32)
+                        .run_ns(static_cast<double>(p.gemm.m), static_cast<double>(n), static_cast<double>(k)) +
+                    0.1 * values;  // decoded
   const std::int64_t panels = (n + p.width - 1) / p.width;
   p.panels_per_chunk =
       c.grain(std::max<std::int64_t>(1, static_cast<std::int64_t>(3000 * static_cast<double>(panels) / ns)));

@@ -1,4 +1,5 @@
 // Packed and strided GEMM of every instruction set against plain loops in double.
+#include "rlx/backends/cpu/matmul/driver.h"
 #include "tests/support/needs.h"
 #include "tests/unit/cpu/kernel_test.h"
 
@@ -198,13 +199,22 @@ TEST_CASE("packed gemm: the result does not depend on the number of threads it i
   }
 }
 
-/// Runs a strided matmul as the backend does: A is packed first if the plan says so.
-void run_strided(const KernelTable& t, const GemmStridedF32& g, int threads) {
-  const GemmStridedPlan plan = t.gemm_strided_plan_f32(g, threads);
-  Buffer scratch(static_cast<std::int64_t>(plan.scratch_bytes / 4), kNan), packed_a(plan.pack_a_floats, kNan);
-  for (std::int64_t chunk = 0; chunk < plan.pack_a_chunks; ++chunk) t.gemm_pack_a_f32(g, plan, chunk, packed_a.data());
+/// An F32 matmul of run-time operands, to be filled in.
+MatmulOperands f32_operands(std::int64_t m, std::int64_t n) {
+  MatmulOperands p;
+  p.m = m, p.n = n, p.ldc = n;
+  p.a_type = p.b_type = p.c_type = DType::F32;
+  p.num_contracted = 1;
+  return p;
+}
+/// Runs it as the backend does: A is packed first if the plan says so.
+void run_strided(const KernelTable& t, const MatmulOperands& p, int threads) {
+  const MatmulKernel& kernel = matmul_kernel(t.isa, MatmulSums::F32);
+  const MatmulPlan plan = plan_matmul(&kernel, p, threads);
+  Buffer scratch(static_cast<std::int64_t>(plan.scratch_bytes / 4), kNan), packed_a(plan.pack_bytes / 4, kNan);
+  for (std::int64_t chunk = 0; chunk < plan.pack_chunks; ++chunk) pack_matmul(&kernel, p, plan, chunk, packed_a.data());
   for (std::int64_t chunk = 0; chunk < plan.chunks; ++chunk)
-    t.gemm_strided_f32(g, plan, chunk, packed_a.data(), scratch.data());
+    run_matmul(&kernel, p, plan, chunk, packed_a.data(), scratch.data());
   CHECK(scratch.intact());
   CHECK(packed_a.intact());
 }
@@ -217,10 +227,9 @@ TEST_CASE("strided gemm: the result does not depend on the number of threads it 
         Buffer a(m * k), b(k * n), first(m * n), c(m * n);
         randomize(a, 1);
         randomize(b, 2);
-        GemmStridedF32 g;
-        g.m = m, g.n = n, g.a = a.data(), g.b = b.data(), g.ldc = n;
+        MatmulOperands g = f32_operands(m, n);
+        g.a = a.data(), g.b = b.data();
         g.a_m_stride = ta ? 1 : k;
-        g.num_contracted = 1;
         g.contracted[0] = {k, ta ? m : 1, n, 0};
         for (const int threads : {1, 2, 3, 16}) {
           g.c = threads == 1 ? first.data() : c.data();
@@ -267,9 +276,8 @@ TEST_CASE("a row of a product has the same bits whatever rows stand beside it, p
           CAPTURE(m);
           run_packed(m, a.data(), false, c.data());
           CHECK(same(c, m));
-          GemmStridedF32 g;
-          g.m = m, g.n = n, g.a = a.data(), g.b = b.data(), g.c = c.data(), g.ldc = n, g.a_m_stride = k;
-          g.num_contracted = 1;
+          MatmulOperands g = f32_operands(m, n);
+          g.a = a.data(), g.b = b.data(), g.c = c.data(), g.a_m_stride = k;
           g.contracted[0] = {k, 1, n, 0};
           run_strided(*t, g, 2);
           CHECK(same(c, m));
@@ -318,13 +326,12 @@ TEST_CASE("strided gemm: any strides of both operands, several contracted axes, 
           randomize(a, 1);
           randomize(b, 2);
           randomize(residual, 3);
-          GemmStridedF32 g;
-          g.m = m, g.n = n, g.a = a.data(), g.b = b.data(), g.c = c.data(), g.ldc = n;
+          MatmulOperands g = f32_operands(m, n);
+          g.a = a.data(), g.b = b.data(), g.c = c.data();
           g.a_m_stride = ta ? 1 : ka, g.b_n_stride = tb ? kb : 1;
           const std::int64_t a_step = ta ? m : 1, b_step = tb ? 1 : n;
           const bool crossed = depth == Depth::Crossed;
           if (depth == Depth::One) {
-            g.num_contracted = 1;
             g.contracted[0] = {k, a_step, b_step, 0};
           } else {
             g.num_contracted = 2;
@@ -336,6 +343,7 @@ TEST_CASE("strided gemm: any strides of both operands, several contracted axes, 
           g.outer[1] = {3, m * ka, kb * n, m * n};
           g.epilogue.alpha = 0.5F;
           g.epilogue.residual = residual.data();
+          g.epilogue_reads_c = true;
           run_strided(*t, g, 3);
           CHECK(c.intact());
           CAPTURE(m);

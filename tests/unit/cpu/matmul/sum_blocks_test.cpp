@@ -1,6 +1,7 @@
 // Long contractions of the f32 GEMMs: an element is the sum of its blocks of kSumBlock steps of k, each a chain of
 // multiply-adds, bit for bit, in every kernel, layout, number of rows and plan.
 #include "rlx/backends/cpu/sum_blocks.h"
+#include "rlx/backends/cpu/matmul/driver.h"
 
 #include "rlx/tensor/half.h"
 #include "tests/unit/cpu/kernel_test.h"
@@ -81,8 +82,9 @@ void check_strided(const KernelTable& t, const LongProduct& p) {
     const bool a_t = (form & 1) != 0, b_t = (form & 2) != 0, two_axes = (form & 4) != 0;
     if (two_axes && p.k % 4 != 0) continue;
     Buffer c(p.m * p.n, kNan);
-    GemmStridedF32 g;
+    MatmulOperands g;
     g.m = p.m, g.n = p.n, g.c = c.data(), g.ldc = p.n;
+    g.a_type = g.b_type = g.c_type = DType::F32;
     g.a = a_t ? x_turned.data() : p.x.data(), g.b = b_t ? columns : p.w.data();
     g.a_m_stride = a_t ? 1 : p.k, g.b_n_stride = b_t ? p.k : 1;
     const std::int64_t step_a = a_t ? p.m : 1, step_b = b_t ? 1 : p.n;
@@ -94,11 +96,12 @@ void check_strided(const KernelTable& t, const LongProduct& p) {
       g.num_contracted = 1;
       g.contracted[0] = {p.k, step_a, step_b, 0};
     }
-    const GemmStridedPlan plan = t.gemm_strided_plan_f32(g, 1 + form % 3);
-    Buffer scratch(static_cast<std::int64_t>(plan.scratch_bytes / 4), kNan), packed(plan.pack_a_floats, kNan);
-    for (std::int64_t chunk = 0; chunk < plan.pack_a_chunks; ++chunk) t.gemm_pack_a_f32(g, plan, chunk, packed.data());
+    const MatmulKernel& kernel = matmul_kernel(t.isa, MatmulSums::F32);
+    const MatmulPlan plan = plan_matmul(&kernel, g, 1 + form % 3);
+    Buffer scratch(static_cast<std::int64_t>(plan.scratch_bytes / 4), kNan), packed(plan.pack_bytes / 4, kNan);
+    for (std::int64_t chunk = 0; chunk < plan.pack_chunks; ++chunk) pack_matmul(&kernel, g, plan, chunk, packed.data());
     for (std::int64_t chunk = 0; chunk < plan.chunks; ++chunk)
-      t.gemm_strided_f32(g, plan, chunk, packed.data(), scratch.data());
+      run_matmul(&kernel, g, plan, chunk, packed.data(), scratch.data());
     p.check(c, a_t ? (b_t ? "strided tt" : "strided tn") : (b_t ? "strided nt" : "strided nn"));
   }
 }
