@@ -188,7 +188,7 @@ struct Bench {
     Floats x(n), y(n);
     // gelu_tanh(x * a + b) * c + tanh(x)
     const rlx::cpu::TapeInstr heavy[] = {{TapeOp::Mul, 1, 0, 255, 0, 1.1F, 0}, {TapeOp::Add, 1, 1, 255, 0, 0.2F, 0},
-                                         {TapeOp::GeluTanh, 1, 1, 0, 0, 0, 0}, {TapeOp::Mul, 1, 1, 255, 0, 0.7F, 0},
+                                         {TapeOp::GeluApprox, 1, 1, 0, 0, 0, 0}, {TapeOp::Mul, 1, 1, 255, 0, 0.7F, 0},
                                          {TapeOp::Tanh, 2, 0, 0, 0, 0, 0},     {TapeOp::Add, 3, 1, 2, 0, 0, 0}};
     const rlx::cpu::TapeInstr cheap[] = {{TapeOp::Mul, 1, 0, 255, 0, 1.1F, 0},
                                          {TapeOp::Add, 1, 1, 255, 0, 0.2F, 0},
@@ -219,7 +219,7 @@ struct Bench {
     const std::int64_t n = 4096;
     Floats x(n), y(n);
     std::printf("  ns per element in L1:");
-    for (const TapeOp op : {TapeOp::Exp, TapeOp::Log, TapeOp::Tanh, TapeOp::Erf, TapeOp::Gelu, TapeOp::GeluTanh,
+    for (const TapeOp op : {TapeOp::Exp, TapeOp::Log, TapeOp::Tanh, TapeOp::Erf, TapeOp::Gelu, TapeOp::GeluApprox,
                             TapeOp::Silu, TapeOp::Sin, TapeOp::Pow}) {
       rlx::cpu::TapeInstr instr{op, 1, 0, 0, 0, 0, 0};
       rlx::cpu::Tape t;

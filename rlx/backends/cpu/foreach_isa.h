@@ -19,6 +19,8 @@
 // GCC notes that vectors wider than the baseline change the calling convention. All such calls are inlined here.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wpsabi"
+// Vectors as template arguments lose may_alias, which only loads and stores need.
+#pragma GCC diagnostic ignored "-Wignored-attributes"
 
 #if defined(__x86_64__)
 

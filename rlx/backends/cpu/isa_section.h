@@ -14,6 +14,7 @@ RLX_TARGET_PRAGMA(GCC optimize(RLX_GCC_LEVEL))
 #endif
 #endif
 
+#define RLX_LANE_SPACE rlx::cpu::RLX_ISA
 #include "rlx/backends/cpu/simd.h"
 #include RLX_KERNEL_FILE
 
@@ -29,6 +30,7 @@ RLX_TARGET_PRAGMA(GCC optimize(RLX_GCC_LEVEL))
 #undef RLX_GCC_TUNING
 #undef RLX_GCC_LEVEL
 #endif
+#undef RLX_LANE_SPACE
 #undef RLX_ISA
 #undef RLX_ISA_ID
 #undef RLX_LANES

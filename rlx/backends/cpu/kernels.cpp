@@ -33,23 +33,23 @@ struct TapeOpInfo {
 };
 
 constexpr TapeOpInfo kTapeOps[] = {
-    {"copy", 1},       {"neg", 1},        {"abs", 1},          {"sqrt", 1},       {"rsqrt", 1},     {"recip", 1},
-    {"square", 1},     {"exp", 1},        {"expm1", 1},        {"log", 1},        {"log1p", 1},     {"sin", 1},
-    {"cos", 1},        {"tan", 1},        {"atan", 1},         {"tanh", 1},       {"sigmoid", 1},   {"log_sigmoid", 1},
-    {"softplus", 1},   {"softsign", 1},   {"relu", 1},         {"gelu", 1},       {"gelu_tanh", 1}, {"silu", 1},
-    {"elu", 1},        {"hard_swish", 1}, {"hard_sigmoid", 1}, {"mish", 1},       {"erf", 1},       {"erfc", 1},
-    {"erfinv", 1},     {"exp2", 1},       {"log2", 1},         {"log10", 1},      {"sinh", 1},      {"cosh", 1},
-    {"asinh", 1},      {"acosh", 1},      {"atanh", 1},        {"asin", 1},       {"acos", 1},      {"cbrt", 1},
-    {"trunc", 1},      {"lgamma", 1},     {"round", 1},        {"floor", 1},      {"ceil", 1},      {"sign", 1},
-    {"not", 1},        {"add", 2},        {"sub", 2},          {"mul", 2},        {"div", 2},       {"max", 2},
-    {"min", 2},        {"pow", 2},        {"mod", 2},          {"rem", 2},        {"atan2", 2},     {"hypot", 2},
-    {"logaddexp", 2},  {"and", 2},        {"or", 2},           {"xor", 2},        {"eq", 2},        {"ne", 2},
-    {"lt", 2},         {"le", 2},         {"gt", 2},           {"ge", 2},         {"where", 3},     {"neg_i", 1},
-    {"abs_i", 1},      {"sign_i", 1},     {"not_i", 1},        {"popcount_i", 1}, {"clz_i", 1},     {"add_i", 2},
-    {"sub_i", 2},      {"mul_i", 2},      {"div_i", 2},        {"mod_i", 2},      {"rem_i", 2},     {"max_i", 2},
-    {"min_i", 2},      {"and_i", 2},      {"or_i", 2},         {"xor_i", 2},      {"shl_i", 2},     {"shr_i", 2},
-    {"eq_i", 2},       {"ne_i", 2},       {"lt_i", 2},         {"le_i", 2},       {"gt_i", 2},      {"ge_i", 2},
-    {"f32_to_i32", 1}, {"i32_to_f32", 1}, {"bool_to_i32", 1},  {"round_bf16", 1}, {"round_f16", 1},
+#define RLX_NAME(Kind, name, ...) {#name, 1},
+    RLX_FOR_EACH_FORMULA(RLX_NAME)
+#undef RLX_NAME
+    // clang-format off
+    {"copy", 1}, {"neg", 1}, {"abs", 1}, {"sqrt", 1}, {"rsqrt", 1}, {"recip", 1}, {"square", 1}, {"sin", 1},
+    {"cos", 1}, {"tan", 1}, {"atan", 1}, {"softsign", 1}, {"relu", 1}, {"gelu", 1}, {"elu", 1}, {"hard_swish", 1},
+    {"hard_sigmoid", 1}, {"erf", 1}, {"erfc", 1}, {"erfinv", 1}, {"asin", 1}, {"acos", 1}, {"cbrt", 1}, {"trunc", 1},
+    {"lgamma", 1}, {"round", 1}, {"floor", 1}, {"ceil", 1}, {"sign", 1}, {"not", 1},
+    {"add", 2}, {"sub", 2}, {"mul", 2}, {"div", 2}, {"max", 2},
+    {"min", 2}, {"pow", 2}, {"mod", 2}, {"rem", 2}, {"atan2", 2}, {"hypot", 2}, {"logaddexp", 2}, {"and", 2},
+    {"or", 2}, {"xor", 2}, {"eq", 2}, {"ne", 2}, {"lt", 2}, {"le", 2}, {"gt", 2}, {"ge", 2}, {"where", 3},
+    {"neg_i", 1}, {"abs_i", 1}, {"sign_i", 1}, {"not_i", 1}, {"popcount_i", 1}, {"clz_i", 1}, {"add_i", 2},
+    {"sub_i", 2}, {"mul_i", 2}, {"div_i", 2}, {"mod_i", 2}, {"rem_i", 2}, {"max_i", 2}, {"min_i", 2}, {"and_i", 2},
+    {"or_i", 2}, {"xor_i", 2}, {"shl_i", 2}, {"shr_i", 2}, {"eq_i", 2}, {"ne_i", 2}, {"lt_i", 2}, {"le_i", 2},
+    {"gt_i", 2}, {"ge_i", 2}, {"f32_to_i32", 1}, {"i32_to_f32", 1}, {"bool_to_i32", 1}, {"round_bf16", 1},
+    {"round_f16", 1},
+    // clang-format on
 };
 static_assert(std::size(kTapeOps) == kNumTapeOps);
 

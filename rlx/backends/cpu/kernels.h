@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "rlx/elementwise/list.h"
+
 namespace rlx::cpu {
 
 /// Instruction sets of the kernels. `Generic` is the portable build for other processors.
@@ -227,7 +229,10 @@ struct RopeF32 {
 /// that end in I. A truth value is F32 0 or 1; any value that is not 0 is true. Max and Min return NaN when either
 /// operand is NaN.
 enum class TapeOp : std::uint8_t {
-  // one operand, F32
+  // one operand, F32; the first are the formulas of rlx/elementwise
+#define RLX_ENUMERATOR(Kind, ...) Kind,
+  RLX_FOR_EACH_FORMULA(RLX_ENUMERATOR)
+#undef RLX_ENUMERATOR
   Copy,
   Neg,
   Abs,
@@ -235,38 +240,19 @@ enum class TapeOp : std::uint8_t {
   Rsqrt,
   Recip,
   Square,
-  Exp,
-  Expm1,
-  Log,
-  Log1p,
   Sin,
   Cos,
   Tan,
   Atan,
-  Tanh,
-  Sigmoid,
-  LogSigmoid,
-  Softplus,
   Softsign,
   Relu,
   Gelu,
-  GeluTanh,
-  Silu,
   Elu /* imm */,
   HardSwish,
   HardSigmoid,
-  Mish,
   Erf,
   Erfc,
   Erfinv,
-  Exp2,
-  Log2,
-  Log10,
-  Sinh,
-  Cosh,
-  Asinh,
-  Acosh,
-  Atanh,
   Asin,
   Acos,
   Cbrt,

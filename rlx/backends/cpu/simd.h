@@ -32,6 +32,26 @@ typedef std::int32_t VIHalf __attribute__((vector_size(2 * RLX_LANES), may_alias
 inline constexpr float kInf = __builtin_huge_valf();
 inline constexpr float kNan = __builtin_nanf("");
 
+/// What the formulas of rlx/elementwise ask of a type of lanes; its README.md describes the members.
+template <class V>
+struct Lane;
+template <>
+struct Lane<VF> {
+  using Scalar = float;
+  static constexpr bool kFused = RLX_ISA_ID >= 2, kWider = true, kExact = true, kNative = false;
+  static constexpr bool kSplitHasLimits = false;
+  static constexpr float kInf = __builtin_huge_valf(), kNan = __builtin_nanf("");
+};
+template <>
+struct Lane<VD> {
+  using Scalar = double;
+  static constexpr bool kFused = RLX_ISA_ID >= 2, kWider = false, kExact = true, kNative = false;
+  static constexpr bool kSplitHasLimits = RLX_ISA_ID == 3;
+  static constexpr double kInf = __builtin_huge_val(), kNan = __builtin_nan("");
+};
+template <class V>
+using ScalarOf = typename Lane<V>::Scalar;
+
 RLX_INLINE i64 min_i64(i64 a, i64 b) { return a < b ? a : b; }
 RLX_INLINE i64 max_i64(i64 a, i64 b) { return a > b ? a : b; }
 RLX_INLINE i64 ceil_div(i64 a, i64 b) { return (a + b - 1) / b; }
@@ -41,6 +61,10 @@ RLX_INLINE VF zero() { return VF{}; }
 RLX_INLINE VF set1(float x) { return x - VF{}; }
 RLX_INLINE VI set1_i(std::int32_t x) { return x - VI{}; }
 RLX_INLINE VD set1_d(double x) { return x - VD{}; }
+template <class V>
+RLX_INLINE V set(ScalarOf<V> x) {
+  return x - V{};
+}
 RLX_INLINE VF load(const float* p) { return *reinterpret_cast<const VFUnaligned*>(p); }
 RLX_INLINE VI load_i(const std::int32_t* p) { return *reinterpret_cast<const VIUnaligned*>(p); }
 /// int8 values as i32. g++ 12 would convert them one by one; the intrinsic is one instruction.
@@ -126,6 +150,8 @@ RLX_INLINE VI as_i(VF v) { return reinterpret_cast<VI>(v); }
 RLX_INLINE VF as_f(VI v) { return reinterpret_cast<VF>(v); }
 RLX_INLINE VF select(VI mask, VF a, VF b) { return mask ? a : b; }
 RLX_INLINE VI select_i(VI mask, VI a, VI b) { return mask ? a : b; }
+RLX_INLINE VI both(VI a, VI b) { return a & b; }
+RLX_INLINE VI either(VI a, VI b) { return a | b; }
 RLX_INLINE VF abs(VF v) { return as_f(as_i(v) & 0x7fffffff); }
 RLX_INLINE VF neg(VF v) { return as_f(as_i(v) ^ static_cast<std::int32_t>(0x80000000)); }
 /// Magnitude of a, sign of b.
@@ -517,4 +543,42 @@ RLX_INLINE VI iota_i() {
 #endif
 }
 
+/// Prevents the compiler from fusing the multiplication that made x with a later addition.
+RLX_INLINE VF rounded(VF x) {
+#if defined(__x86_64__)
+  asm("" : "+x"(x));
+#elif defined(__aarch64__)
+  asm("" : "+w"(x));
+#else
+  asm("" : "+m"(x));
+#endif
+  return x;
+}
+
+/// p * 2^n for integral n in about [-170, 150], with one rounding into the denormals.
+RLX_INLINE VF scale(VF p, VF n) {
+#if RLX_ISA_ID == 3
+  return reinterpret_cast<VF>(_mm512_scalef_ps(reinterpret_cast<__m512>(p), reinterpret_cast<__m512>(n)));
+#else
+  const VI k = to_i(n);
+  const VI half = k >> 1;
+  return p * as_f((half + 127) << 23) * as_f((k - half + 127) << 23);
+#endif
+}
+
+/// x > 0 as m 2^n with m in [sqrt(1/2), sqrt(2)); other x as some numbers.
+template <class V>
+struct Split {
+  V m, n;
+};
+RLX_INLINE Split<VF> split(VF x) {
+  const VI tiny = x < 1.17549435e-38F;
+  const VF scaled = select(tiny, x * 8388608.0F, x);
+  const VU bits = reinterpret_cast<VU>(scaled);  // unsigned: negative x and NaN wrap
+  const VI e = reinterpret_cast<VI>(bits - 0x3f3504f3U) >> 23;
+  return {reinterpret_cast<VF>(bits - (reinterpret_cast<VU>(e) << 23)), to_f(e - (tiny & 23))};
+}
+
 }  // namespace rlx::cpu::RLX_ISA
+
+#include "rlx/backends/cpu/simd_f64.h"

@@ -79,23 +79,16 @@ Term copysign(const Term& x, const Term& s);
 // -- functions of F32 and F64 that are accurate to a few units in the last place, where XLA's are less accurate
 // (functions.cpp) --
 
-Term expm1(const Term& x);
-Term log1p(const Term& x);
-Term tanh(const Term& x);
+/// A formula of rlx/elementwise; `parameter` is its second operand.
+Term formula(std::string_view name, const Term& x, double parameter = 0);
+inline Term expm1(const Term& x) { return formula("expm1", x); }
+inline Term log1p(const Term& x) { return formula("log1p", x); }
+inline Term sinh(const Term& x) { return formula("sinh", x); }
+inline Term cosh(const Term& x) { return formula("cosh", x); }
 Term erf(const Term& x);
 Term erfinv(const Term& x);
-Term sinh(const Term& x);
-Term cosh(const Term& x);
-Term asinh(const Term& x);
-Term acosh(const Term& x);
-Term atanh(const Term& x);
-Term exp2(const Term& x);
 Term cbrt(const Term& x);
-Term softplus(const Term& x);
-Term silu(const Term& x);
 Term gelu(const Term& x);
-Term gelu_approx(const Term& x);
-Term mish(const Term& x);
 Term atan(const Term& x);
 /// erfc(x) for x >= 0, F64.
 Term erfc_f64(const Term& x);

@@ -9,17 +9,13 @@
 #include <numbers>
 
 #include "rlx/backends/tpu/expression.h"
+#include "rlx/elementwise/functions.h"
 #include "rlx/ir/math/erfinv_fit.h"
 
 namespace rlx::tpu {
 namespace {
 
-constexpr double kLn2 = std::numbers::ln2;
-
 bool is_f64(const Term& x) { return x.dtype() == DType::F64; }
-/// A constant that depends on the precision.
-double by(const Term& x, double f32, double f64) { return is_f64(x) ? f64 : f32; }
-
 Term round(const Term& x) { return x.apply("round_nearest_even"); }
 
 /// 2^n for an integer n in the range of normal exponents.
@@ -52,36 +48,6 @@ Pair square_of(const Term& a) {
   return sum_of(h * h, (a + h) * (a - h));
 }
 
-/// exp(r) - 1 for |r| <= ln(2) / 2.
-Term expm1_reduced(const Term& r) {
-  static constexpr double kF32[] = {0.4999999344364586, 0.16666520571298005, 0.04166838877704816, 0.008368724147106345,
-                                    0.0013814581762046862};
-  static constexpr double kF64[] = {1. / 2,       1. / 6,        1. / 24,        1. / 120,
-                                    1. / 720,     1. / 5040,     1. / 40320,     1. / 362880,
-                                    1. / 3628800, 1. / 39916800, 1. / 479001600, 1. / 6227020800};
-  const Term q = is_f64(r) ? polynomial(r, kF64) : polynomial(r, kF32);
-  return q * r * r + r;
-}
-
-/// exp(-u) for u >= 0 as up * down. `up` is normal down to where the smallest numbers times `u` are; `u` is clamped at
-/// deep(u).
-struct Decay {
-  Term up, down;
-};
-double deep(const Term& u) { return by(u, 120, 780); }
-Decay decay(const Term& u) {
-  const double shift = by(u, 32, 64);
-  const Term far = u > by(u, 64, 640);
-  const Term s = select(far, shift, u.like(0));  // u - shift is exact here
-  return {exp(s - u), select(far, std::exp(-shift), u.like(1))};
-}
-
-/// x sigmoid(u), where u has the sign of x, |u| = size, and E is exp(-size).
-Term gate(const Term& x, const Term& size, const Decay& e) {
-  const Term over = e.up * e.down + 1.0;
-  return select(x < 0.0, max(x, -size.like(1) * deep(size)) * e.up / over * e.down, x / over);
-}
-
 /// exp(a^2 / 2) Phi(-a) in F32, where Phi is the normal distribution. It is evaluated at the multiple of 2^-19 next to
 /// a, where neither a + 2.5 nor a - 2.5 is rounded: 1 / (a + 2.5) times a polynomial in (a - 2.5) / (a + 2.5), rlx's
 /// own fit (relative error 3e-8). `slope` is the derivative at that point, and `rest` is the remainder of a.
@@ -98,7 +64,79 @@ ScaledTail scaled_tail(const Term& a) {
   return {value, at * value - 0.3989422804014327, a - at};
 }
 
+/// x 2^n, rounded once.
+Term scaled(const Term& x, const Term& n) {
+  const Term first = (n * 0.5).apply("floor");
+  return x * power_of_two(first) * power_of_two(n - first);
+}
+
+/// A product of F64 that is not contracted with a later addition: by a select that neither XLA's simplifier nor the
+/// compiler can fold.
+Term unfused(const Term& x) { return is_f64(x) ? select(x == x, x, std::numeric_limits<double>::quiet_NaN()) : x; }
+
+Term applied(const elementwise::Node& n, const Term& a, const Term& b, const Term& c) {
+  using elementwise::Op;
+  switch (n.op) {
+    case Op::Add: return a + b;
+    case Op::Sub: return a - b;
+    case Op::Mul: return a * b;
+    case Op::Div: return a / b;
+    case Op::Fma: return a * b + c;
+    case Op::Neg: return -a;
+    case Op::Abs: return abs(a);
+    case Op::Sqrt: return sqrt(a);
+    case Op::Min: return min(a, b);
+    case Op::Max: return max(a, b);
+    case Op::CopySign: return copysign(a, b);
+    case Op::Round: return round(a);
+    case Op::Floor: return a.apply("floor");
+    case Op::Ceil: return a.apply("ceil");
+    case Op::Scale: return scaled(a, b);
+    case Op::Rounded: return unfused(a);
+    case Op::Less: return a < b;
+    case Op::LessEqual: return a.compare("LE", b);
+    case Op::Equal: return a == b;
+    case Op::IsNan: return a != a;
+    case Op::And: return a & b;
+    case Op::Or: return a | b;
+    case Op::Select: return select(a, b, c);
+    case Op::ToF32: return a.to(DType::F32);
+    case Op::ToF64: return a.to(DType::F64);
+    case Op::Exp: return exp(a);
+    case Op::Log: return log(a);
+    case Op::Log1p: return a.apply("log_plus_one");
+    default: break;
+  }
+  check(false, "a formula has an operation that StableHLO lacks");
+  return a;
+}
+
 }  // namespace
+
+// Where the formula is more than an op of XLA, NaN is selected last: XLA's exp of a NaN constant may be a number.
+Term formula(std::string_view name, const Term& x, double parameter) {
+  const elementwise::Function* f = elementwise::find_function(name);
+  check(f != nullptr, "a function has no formula");
+  const elementwise::Expression e = is_f64(x) ? f->xla_f64() : f->xla_f32();
+  const std::vector<int> uses = e.uses();
+  std::vector<Term> values;
+  values.reserve(e.nodes().size());
+  for (std::size_t i = 0; i < e.nodes().size(); ++i) {
+    const elementwise::Node& n = e.nodes()[i];
+    if (uses[i] == 0) {
+      values.push_back(x);  // in place of what nothing reads
+    } else if (n.op == elementwise::Op::Input) {
+      values.push_back(n.number == 0 ? x : x.like(parameter));
+    } else if (n.op == elementwise::Op::Number) {
+      values.push_back(Term(x.writer(), x.writer().full(n.type == elementwise::Type::F64 ? DType::F64 : DType::F32,
+                                                        n.number, x.value().dims)));
+    } else {
+      values.push_back(applied(n, values[n.operands[0]], values[n.operands[1]], values[n.operands[2]]));
+    }
+  }
+  const Term& y = values[e.result()];
+  return e.nodes().size() > 2 ? select(x == x, y, x) : y;
+}
 
 // exp(-x^2) / (x + 2.5) times a polynomial like that of scaled_tail (relative error 2e-17).
 Term erfc_f64(const Term& x) {
@@ -116,12 +154,7 @@ Term erfc_f64(const Term& x) {
   return polynomial((a - 2.5) / to, kScaled) / to * (e - e * z.low);
 }
 
-// A select that neither XLA's simplifier nor the compiler can fold prevents the contraction.
-Hlo product(Writer& w, const Hlo& a, const Hlo& b) {
-  const Hlo y = w.mul(a, b);
-  if (y.dtype != DType::F64) return y;
-  return w.select(w.compare("EQ", y, y), y, std::numeric_limits<double>::quiet_NaN());
-}
+Hlo product(Writer& w, const Hlo& a, const Hlo& b) { return unfused(Term(w, w.mul(a, b))).value(); }
 
 Term copysign(const Term& x, const Term& s) {
   const Term size = abs(x);
@@ -129,42 +162,6 @@ Term copysign(const Term& x, const Term& s) {
   const DType t = is_f64(s) ? DType::I64 : DType::I32;  // the sign is tested by its bit, as -0 < 0 is false
   const Term negative = Term(w, w.bitcast(s.value(), t)) < 0.0;
   return select(negative, -size, size);
-}
-
-// max 1.6 ulp
-Term expm1(const Term& x) {
-  const Term c = min(max(x, by(x, -30, -60)), by(x, 89, 710));  // NaN is kept
-  const Term n = round(c * (1 / kLn2));
-  const Term r = (c - n * by(x, 0.693359375, 0x1.62e42feep-1)) - n * by(x, -2.12194440e-4, 1.90821492927058770002e-10);
-  const Term p = expm1_reduced(r);
-  const Term half = power_of_two(n - 1.0);  // 2^128 would overflow before p is known
-  return select(abs(x) < by(x, 1e-9, 1e-17), x, (half * p + (half - 0.5)) * 2.0);
-}
-
-// F32 2.5, F64 2.5
-Term log1p(const Term& x) {
-  if (!is_f64(x)) return x.apply("log_plus_one");
-  static constexpr double kSeries[] = {1,       1. / 3,  1. / 5,  1. / 7,  1. / 9,  1. / 11, 1. / 13,
-                                       1. / 15, 1. / 17, 1. / 19, 1. / 21, 1. / 23, 1. / 25};
-  const Term s = x / (x + 2.0);  // log(1 + x) = 2 atanh(s)
-  const Term near = s * 2.0 * polynomial(s * s, kSeries);
-  return select(abs(x) < 1e-17, x, select(abs(x) < 0.375, near, log(x + 1.0)));
-}
-
-// max 1.5 ulp
-Term tanh(const Term& x) {
-  const Term a = abs(x);
-  if (is_f64(x)) {
-    const Term e = expm1(min(a, 20.0) * 2.0);
-    return copysign(e / (e + 2.0), x);
-  }
-  static constexpr double kNear[] = {-0.3333326052597661, 0.13331127516691446, -0.053721066611044345,
-                                     0.020590984215740186, -0.005659984807695788};
-  const Term z = x * x;
-  const Term near = polynomial(z, kNear) * z * a + a;
-  const Term far = 1.0 - 2.0 / (exp(a + a) + 1.0);
-  // NaN takes the polynomial, as XLA's exp of a NaN constant may be a number.
-  return copysign(select(a >= 0.625, far, near), x);
 }
 
 // F32 1.5, F64 1
@@ -195,46 +192,6 @@ Term erfinv(const Term& given) {
   return copysign(select(a < 1.0, y, select(a == 1.0, HUGE_VAL, a.like(nan))), x).to(given.dtype());
 }
 
-// Where the exponential overflows, half of it may not.
-// max 3.5 ulp
-Term sinh(const Term& x) {
-  const Term a = abs(x), e = expm1(min(a, 20.0));
-  const Term near = (e + e / (e + 1.0)) * 0.5;
-  const Term half = exp(a * 0.5);
-  return copysign(select(a < 20.0, near, half * 0.5 * half), x);
-}
-// max 3 ulp
-Term cosh(const Term& x) {
-  const Term half = exp(abs(x) * 0.5);
-  return half * 0.5 * half + 0.5 / half / half;
-}
-
-// max 3.5 ulp
-Term asinh(const Term& x) {
-  const Term a = abs(x), c = min(a, 1e9);
-  const Term near = log1p(c + c * c / (sqrt(c * c + 1.0) + 1.0));
-  return copysign(select(a < 1e9, near, log(a) + kLn2), x);
-}
-// max 3.5 ulp
-Term acosh(const Term& x) {
-  const Term t = min(x, 1e9) - 1.0;
-  const Term near = log1p(t + sqrt(t * (t + 2.0)));
-  const Term y = select(x > 1e9, log(x) + kLn2, near);
-  return select(x < 1.0, std::numeric_limits<double>::quiet_NaN(), y);
-}
-// max 3.5 ulp
-Term atanh(const Term& x) {
-  const Term a = abs(x);
-  return copysign(log1p((a + a) / (1.0 - a)) * 0.5, x);
-}
-
-// max 2 ulp
-Term exp2(const Term& x) {
-  const Term c = min(max(x, by(x, -160, -1100)), by(x, 160, 1100));
-  const Term n = round(c), first = (n * 0.5).apply("floor");
-  return exp((c - n) * kLn2) * power_of_two(first) * power_of_two(n - first);
-}
-
 // 1.5: a Newton step after XLA's cbrt, which is 7 units off in some versions.
 Term cbrt(const Term& given) {
   const Term tiny = abs(given) < 0x1p-60;  // its step would underflow
@@ -243,15 +200,6 @@ Term cbrt(const Term& given) {
   const Term step = (y * y * y - x) / (y * y * 3.0);
   const Term root = select(abs(step) < abs(y), y - step, y);  // no step for 0, infinities and NaN
   return select(tiny, root * 0x1p-30, root);
-}
-
-// max 3 ulp
-Term softplus(const Term& x) { return max(x, 0.0) + log1p(exp(-abs(x))); }
-
-// max 3.5 ulp
-Term silu(const Term& x) {
-  const Term size = min(abs(x), deep(x));
-  return gate(x, size, decay(size));
 }
 
 // F32: x Phi(x) = max(x, 0) - |x| Phi(-|x|). F64: the same rule as the function table, whose rounding of x / sqrt(2) is
@@ -267,32 +215,6 @@ Term gelu(const Term& x) {
   const ScaledTail t = scaled_tail(a);
   const Term tail = (t.value + (t.rest * t.slope - t.value * (z.low * 0.5))) * a * exp(z.high * -0.5);
   return select(x < 0.0, -tail, x - tail);
-}
-
-// x sigmoid(2 u) with 2 u = x (c + d x^2). F32: where the exponential is small, the last bits of 2 u decide its value,
-// so 2 u is computed in F64, which costs less than pairs of F32.
-// max 4 ulp
-Term gelu_approx(const Term& x) {
-  const Term wide = x.to(DType::F64), a = abs(wide);
-  if (is_f64(x)) {
-    const Term cubed(x.writer(), product(x.writer(), (a * 0.044715 * a).value(), a.value()));
-    const Term size = min((cubed + a) * 1.59576912160573071176, deep(x));
-    return gate(x, size, decay(size));
-  }
-  const Term u = min(a * (a * a * 0.071354816272600248 + 1.5957691216057308), deep(x));
-  const Term size = u.to(DType::F32), rest = (u - size.to(DType::F64)).to(DType::F32);
-  const Decay e = decay(size);
-  return gate(x, size, {e.up - e.up * rest, e.down});
-}
-
-// x e (e + 2) / (e (e + 2) + 2) with e = exp(x). It is x from 40 on.
-// max 4 ulp
-Term mish(const Term& x) {
-  const Term size = min(abs(x), deep(x));
-  const Decay below = decay(size);
-  const Term e = select(x < 0.0, below.up * below.down, exp(min(x, 40.0)));
-  const Term p = e + 2.0, ratio = p / (e * p + 2.0);
-  return select(x < 0.0, max(x, -size.like(1) * deep(x)) * ratio * below.up * below.down, x * (e * ratio));
 }
 
 // atan2 with a divisor that is 1 unless x is NaN. For a constant divisor XLA uses its own atan, which is wrong in some

@@ -15,7 +15,9 @@ struct Helper {
 
 /// Conversions, bit tests, and arithmetic with rlx's own rules.
 std::span<const Helper> number_helpers();
-/// Exponentials, logarithms and functions made of them.
+/// The formulas of rlx/elementwise.
+std::span<const Helper> formula_helpers();
+/// Exponentials, logarithms and functions made of them that are not formulas yet.
 std::span<const Helper> exponential_helpers();
 /// The error function and its family.
 std::span<const Helper> error_function_helpers();

@@ -49,28 +49,6 @@ constexpr Helper kErrorFunctionHelpers[] = {
   return select(x - y, -y * 5.421010862427522e-20, x < 0.0);
 }
 )"},
-    // x sigmoid(u), u = c (x + 0.044715 x^3). u is kept in two parts, for the same reason.
-    {"gelu_approx_f32", "exp_sum top12 is_nan", R"(fn gelu_approx_f32(x: f32) -> f32 {
-  let z = max(x, -1000.0);
-  let a = min(abs(x), 40.0);
-  let h = top12(a);
-  let l = a - h;
-  let low = l * (a + h);
-  let sh = top12(h * h + low);
-  let sl = (h * h - sh) + low;
-  let vl = 7.135009765625e-2 * sl + 4.7186163e-6 * (sh + sl);
-  let vh = 7.135009765625e-2 * sh;
-  let ch = top12(1.595703125 + (vh + vl));
-  let cl = (vh - (ch - 1.595703125)) + (vl + 6.5996603e-5);
-  let uh = h * ch;
-  let ul = h * cl + l * (ch + cl);
-  let far = z < -1.0;
-  let back = select(1.0, 5.421010862427522e-20, far);
-  let e = exp_sum(-uh, -ul, select(0, 64, far));
-  let y = select(z, z * e, z < 0.0) / (1.0 + e * back) * back;
-  return select(y, x, is_nan(x));
-}
-)"},
     // A function of w = -log(1 - x^2): near the ends a polynomial of its root, after Giles, "Approximating the erfinv
     // function" (GPU Computing Gems, 2011), with rlx's own coefficients.
     {"erfinv_f32", "log_f32 f32_of is_nan", R"(fn erfinv_f32(x: f32) -> f32 {

@@ -8,6 +8,7 @@
 #include <bit>
 #include <numbers>
 
+#include "rlx/elementwise/scalar.h"
 #include "rlx/ir/functions.h"
 #include "rlx/ir/math/special_functions.h"
 
@@ -20,12 +21,6 @@ namespace {  // NOLINT(google-build-namespaces): see above
   inline double name(double x) __VA_ARGS__ constexpr std::string_view name##_in_c = \
       "double " #name "(double x) " #__VA_ARGS__;
 
-// Both branches keep the exponential at most 1, so that no intermediate overflows.
-RLX_HELPER(sigmoid, {
-  const double e = exp(-fabs(x));
-  return x < 0 ? e / (1 + e) : 1 / (1 + e);
-})
-RLX_HELPER(softplus, { return (x <= 0 ? 0.0 : x) + log1p(exp(-fabs(x))); })
 // The factor x of a function that vanishes below. At -inf the result is the limit -0, not -inf * 0. Every such function
 // is 0 in double long before -1000.
 RLX_HELPER(vanishing, { return x < -1000 ? -1000.0 : x; })
@@ -73,12 +68,20 @@ RLX_HELPER(erfinv, {
 
 #undef RLX_HELPER
 
+// Texts alone: rlx/elementwise computes these.
+constexpr std::string_view sigmoid_in_c = "double sigmoid(double x) { return 1 / (1 + exp(-x)); }";
+constexpr std::string_view softplus_in_c =
+    "double softplus(double x) { return (x <= 0 ? 0.0 : x) + log1p(exp(-fabs(x))); }";
+
 constexpr std::string_view kFunctionHelpers[] = {sigmoid_in_c, softplus_in_c, vanishing_in_c, hard_sigmoid_in_c,
                                                  erfinv_in_c};
 
 // -- shorthands of the rows --
 
 #define RLX_REAL(...) .real = [](double x) -> double { return __VA_ARGS__; }, .c = #__VA_ARGS__
+// A formula of rlx/elementwise, and its definition as C text.
+#define RLX_FORMULA(name, ...) \
+  .real = [](double x) -> double { return elementwise::scalar::name(x); }, .c = #__VA_ARGS__
 #define RLX_REAL_WITH(...)                                                                                            \
   .real_with = []([[maybe_unused]] double x, [[maybe_unused]] double alpha, [[maybe_unused]] double beta) -> double { \
     return __VA_ARGS__;                                                                                               \
@@ -217,13 +220,13 @@ constexpr FunctionRow kFunctionTable[] = {
      .flops = 12},
     {.fn = K::GeluApprox,
      .dtypes = kFnF,
-     RLX_REAL(vanishing(x) * sigmoid(1.59576912160573071176 * (x + 0.044715 * x * x * x))),
+     RLX_FORMULA(gelu_approx, vanishing(x) * sigmoid(1.59576912160573071176 * (x + 0.044715 * x * x * x))),
      .derivative = d_gelu_approx,
      .f16 = F16Range::Keeps,
      .flops = 14},
     {.fn = K::Silu,
      .dtypes = kFnF,
-     RLX_REAL(vanishing(x) * sigmoid(x)),
+     RLX_FORMULA(silu, vanishing(x) * sigmoid(x)),
      .derivative = d_silu,
      .f16 = F16Range::Keeps,
      .flops = 10},
@@ -238,27 +241,27 @@ constexpr FunctionRow kFunctionTable[] = {
      .flops = 1},
     {.fn = K::Sigmoid,
      .dtypes = kFnF,
-     RLX_REAL(sigmoid(x)),
+     RLX_FORMULA(sigmoid, sigmoid(x)),
      .derivative = d_sigmoid,
      .f16 = F16Range::Keeps,
      .flops = 9},
     {.fn = K::Tanh,
      .dtypes = kFnFC,
-     RLX_REAL(tanh(x)),
+     RLX_FORMULA(tanh, tanh(x)),
      RLX_COMPLEX(std::tanh(x)),
      .derivative = d_tanh,
      .f16 = F16Range::Keeps,
      .flops = 10},
     {.fn = K::Exp,
      .dtypes = kFnFC,
-     RLX_REAL(exp(x)),
+     RLX_FORMULA(exp, exp(x)),
      RLX_COMPLEX(std::exp(x)),
      RLX_DERIVATIVE(s.ct* s.y),
      .f16 = F16Range::Leaves,
      .flops = 8},
     {.fn = K::Log,
      .dtypes = kFnFC,
-     RLX_REAL(log(x)),
+     RLX_FORMULA(log, log(x)),
      RLX_COMPLEX(std::log(x)),
      RLX_DERIVATIVE(s.ct / s.x),
      .f16 = F16Range::Leaves,
@@ -350,15 +353,17 @@ constexpr FunctionRow kFunctionTable[] = {
      .flops = 1},
     {.fn = K::Softplus,
      .dtypes = kFnF,
-     RLX_REAL(softplus(x)),
+     RLX_FORMULA(softplus, softplus(x)),
      RLX_DERIVATIVE(s.ct* s.g.sigmoid(s.x)),
      .f16 = F16Range::Keeps,
      .flops = 16},
     {.fn = K::Elu,
      .dtypes = kFnF,
      .alpha = 1.0,
-     RLX_REAL(x > 0 ? x : expm1(x)),
-     RLX_REAL_WITH(x > 0 ? x : alpha * expm1(x)),
+     .real = [](double x) -> double { return elementwise::scalar::elu(x, 1.0); },
+     .c = "x > 0 ? x : expm1(x)",
+     .real_with = [](double x, double alpha, double) -> double { return elementwise::scalar::elu(x, alpha); },
+     .c_with = "x > 0 ? x : alpha * expm1(x)",
      .derivative = d_elu,
      .f16 = F16Range::Keeps,
      .flops = 9},
@@ -387,7 +392,7 @@ constexpr FunctionRow kFunctionTable[] = {
      .flops = 4},
     {.fn = K::Mish,
      .dtypes = kFnF,
-     RLX_REAL(vanishing(x) * tanh(softplus(x))),
+     RLX_FORMULA(mish, vanishing(x) * tanh(softplus(x))),
      .derivative = d_mish,
      .f16 = F16Range::Keeps,
      .flops = 28},
@@ -399,19 +404,19 @@ constexpr FunctionRow kFunctionTable[] = {
      .flops = 3},
     {.fn = K::LogSigmoid,
      .dtypes = kFnF,
-     RLX_REAL(-softplus(-x)),
+     RLX_FORMULA(log_sigmoid, -softplus(-x)),
      RLX_DERIVATIVE(s.ct* s.g.sigmoid(-s.x)),
      .f16 = F16Range::Keeps,
      .flops = 16},
     {.fn = K::Expm1,
      .dtypes = kFnF,
-     RLX_REAL(expm1(x)),
+     RLX_FORMULA(expm1, expm1(x)),
      RLX_DERIVATIVE(s.ct* s.g.exp(s.x)),
      .f16 = F16Range::Leaves,
      .flops = 8},
     {.fn = K::Log1p,
      .dtypes = kFnF,
-     RLX_REAL(log1p(x)),
+     RLX_FORMULA(log1p, log1p(x)),
      RLX_DERIVATIVE(s.ct / (s.x + 1.0)),
      .f16 = F16Range::Leaves,
      .flops = 8,
@@ -459,34 +464,34 @@ constexpr FunctionRow kFunctionTable[] = {
      .fill = Fill::Unit},
     {.fn = K::Sinh,
      .dtypes = kFnFC,
-     RLX_REAL(sinh(x)),
+     RLX_FORMULA(sinh, sinh(x)),
      RLX_COMPLEX(std::sinh(x)),
      RLX_DERIVATIVE(s.ct* s.g.cosh(s.x)),
      .f16 = F16Range::Leaves,
      .flops = 12},
     {.fn = K::Cosh,
      .dtypes = kFnFC,
-     RLX_REAL(cosh(x)),
+     RLX_FORMULA(cosh, cosh(x)),
      RLX_COMPLEX(std::cosh(x)),
      RLX_DERIVATIVE(s.ct* s.g.sinh(s.x)),
      .f16 = F16Range::Leaves,
      .flops = 12},
     {.fn = K::Asinh,
      .dtypes = kFnF,
-     RLX_REAL(asinh(x)),
+     RLX_FORMULA(asinh, asinh(x)),
      RLX_DERIVATIVE(s.ct / s.g.hypot(s.x, 1.0)),
      .f16 = F16Range::Keeps,
      .flops = 14},
     {.fn = K::Acosh,
      .dtypes = kFnF,
-     RLX_REAL(acosh(x)),
+     RLX_FORMULA(acosh, acosh(x)),
      RLX_DERIVATIVE(s.ct* s.g.rsqrt(s.x - 1.0) * s.g.rsqrt(s.x + 1.0)),
      .f16 = F16Range::Keeps,
      .flops = 14,
      .fill = Fill::AboveOne},
     {.fn = K::Atanh,
      .dtypes = kFnFC,
-     RLX_REAL(atanh(x)),
+     RLX_FORMULA(atanh, atanh(x)),
      RLX_COMPLEX(std::atanh(x)),
      RLX_DERIVATIVE(s.ct / one_minus_square(s.g, s.x)),
      .f16 = F16Range::Keeps,
@@ -494,20 +499,20 @@ constexpr FunctionRow kFunctionTable[] = {
      .fill = Fill::Unit},
     {.fn = K::Exp2,
      .dtypes = kFnF,
-     RLX_REAL(exp2(x)),
+     RLX_FORMULA(exp2, exp2(x)),
      RLX_DERIVATIVE(s.ct* s.y* std::numbers::ln2),
      .f16 = F16Range::Leaves,
      .flops = 8},
     {.fn = K::Log2,
      .dtypes = kFnF,
-     RLX_REAL(log2(x)),
+     RLX_FORMULA(log2, log2(x)),
      RLX_DERIVATIVE(s.ct* std::numbers::log2e / s.x),
      .f16 = F16Range::Leaves,
      .flops = 8,
      .fill = Fill::Positive},
     {.fn = K::Log10,
      .dtypes = kFnF,
-     RLX_REAL(log10(x)),
+     RLX_FORMULA(log10, log10(x)),
      RLX_DERIVATIVE(s.ct* std::numbers::log10e / s.x),
      .f16 = F16Range::Leaves,
      .flops = 8,
@@ -575,6 +580,7 @@ constexpr FunctionRow kFunctionTable[] = {
 };
 
 #undef RLX_REAL
+#undef RLX_FORMULA
 #undef RLX_REAL_WITH
 #undef RLX_COMPLEX
 #undef RLX_SIGNED

@@ -16,22 +16,19 @@ let behind = i32(i) + i32(keys) - i32(queries) - i32(key);
 if (behind < 0) { return f32_of(0xff800000u); }
 return select(s, f32_of(0x7f800000u), is_nan(s));
 }
-fn expm1_core(r: f32) -> f32 {
-  let p = ((((1.38734723e-3 * r + 8.36762972e-3) * r + 4.16674241e-2) * r + 0.16666536) * r + 0.49999997) * r;
-  return p * r + r;
-}
 fn pow2(n: i32) -> f32 { return bitcast<f32>(u32(n + 127) << 23u); }
 fn scale2(x: f32, n: i32) -> f32 {
   let half = n >> 1u;
   return x * pow2(half) * pow2(n - half);
 }
-fn exp_sum(h: f32, l: f32, k: i32) -> f32 {
-  let x = clamp(h, -200.0, 200.0);
-  let n = round(x * 1.44269504);
-  let r = (x - n * 0.693359375) + (l + n * 2.12194440e-4);
-  return scale2(1.0 + expm1_core(r), clamp(i32(n) + k, -250, 250));
+fn exp_f32(x: f32) -> f32 {
+  let v4 = min(89f, max((-105f), x));
+  let v7 = round((v4 * 1.44269502f));
+  let v11 = (v7 * 0.000212194442f + (v7 * (-0.693359375f) + v4));
+  let v16 = ((0.00138145813f * v11 + 0.00836872403f) * v11 + 0.041668389f);
+  let v22 = ((((v16 * v11 + 0.166665211f) * v11 + 0.49999994f) * v11) * v11 + v11);
+  return select(scale2((v22 + 1f), i32(v7)), x, is_nan(x));
 }
-fn exp_f32(x: f32) -> f32 { return select(exp_sum(x, 0.0, 0), x, is_nan(x)); }
 fn shift_of(top: f32) -> f32 { return select(top, 0.0, (bitcast<u32>(top) & 0x7fffffffu) == 0x7f800000u); }
 var<workgroup> scores: array<f32, 256>;
 var<workgroup> factors: array<f32, 4>;
@@ -43,21 +40,16 @@ fn split_f32(x: f32) -> Split {
   let e = bitcast<i32>(bits - 0x3f3504f3u) >> 23u;
   return Split(bitcast<f32>(bits - (bitcast<u32>(e) << 23u)), f32(e + select(0, -149, small)));
 }
-fn log_tail(f: f32) -> f32 {
-  let p = ((((((6.75164536e-2 * f - 0.116725735) * f + 0.118838862) * f - 0.124059089) * f + 0.142202795) * f -
-             0.166679993) * f + 0.200020745) * f - 0.250000089;
-  return f * f * ((p * f + 0.333333135) * f - 0.5);
-}
-fn log_ends(x: f32, y: f32) -> f32 {
-  let bits = bitcast<u32>(x);
-  if ((bits & 0x7fffffffu) == 0u) { return f32_of(0xff800000u); }
-  if (bits > 0x7f800000u) { return f32_of(0x7fc00000u); }
-  return select(y, x, bits == 0x7f800000u);
-}
 fn log_f32(x: f32) -> f32 {
-  let s = split_f32(x);
-  let f = s.m - 1.0;
-  return log_ends(x, s.e * 0.693359375 + (f + (log_tail(f) - s.e * 2.12194440e-4)));
+  let v2 = split_f32(x).e;
+  let v4 = (split_f32(x).m - 1f);
+  let v9 = (((-0.0763441846f) * v4 + 0.127619356f) * v4 + (-0.131603777f));
+  let v15 = (((v9 * v4 + 0.14201723f) * v4 + (-0.166233346f)) * v4 + 0.200012282f);
+  let v21 = (v4 * v4);
+  let v24 = ((((v15 * v4 + (-0.250008225f)) * v4 + 0.333333313f) * v4) * v21 + (v2 * (-0.000212194442f)));
+  let v32 = select((v2 * 0.693359375f + (v4 + ((-0.5f) * v21 + v24))), x, (bitcast<u32>(x) == 0x7f800000u));
+  let v36 = select(v32, f32_of(4286578688u), ((bitcast<u32>(x) & 0x7fffffffu) == 0u));
+  return select(select(f32_of(2143289344u), v36, (bitcast<u32>(x) <= 0x80000000u)), x, is_nan(x));
 }
 @compute @workgroup_size(64) fn main(@builtin(workgroup_id) group_id: vec3<u32>, @builtin(local_invocation_index) LOCAL: u32) {
 let GROUP = group_id.x;

@@ -6,22 +6,19 @@ fn b2_put4(i: u32, w: vec4<u32>) { b2[i] = w; }
 var<workgroup> part: array<f32, 32>;
 fn f32_of(bits: u32) -> f32 { return bitcast<f32>(bits); }
 fn is_nan(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u; }
-fn expm1_core(r: f32) -> f32 {
-  let p = ((((1.38734723e-3 * r + 8.36762972e-3) * r + 4.16674241e-2) * r + 0.16666536) * r + 0.49999997) * r;
-  return p * r + r;
-}
 fn pow2(n: i32) -> f32 { return bitcast<f32>(u32(n + 127) << 23u); }
 fn scale2(x: f32, n: i32) -> f32 {
   let half = n >> 1u;
   return x * pow2(half) * pow2(n - half);
 }
-fn exp_sum(h: f32, l: f32, k: i32) -> f32 {
-  let x = clamp(h, -200.0, 200.0);
-  let n = round(x * 1.44269504);
-  let r = (x - n * 0.693359375) + (l + n * 2.12194440e-4);
-  return scale2(1.0 + expm1_core(r), clamp(i32(n) + k, -250, 250));
+fn exp_f32(x: f32) -> f32 {
+  let v4 = min(89f, max((-105f), x));
+  let v7 = round((v4 * 1.44269502f));
+  let v11 = (v7 * 0.000212194442f + (v7 * (-0.693359375f) + v4));
+  let v16 = ((0.00138145813f * v11 + 0.00836872403f) * v11 + 0.041668389f);
+  let v22 = ((((v16 * v11 + 0.166665211f) * v11 + 0.49999994f) * v11) * v11 + v11);
+  return select(scale2((v22 + 1f), i32(v7)), x, is_nan(x));
 }
-fn exp_f32(x: f32) -> f32 { return select(exp_sum(x, 0.0, 0), x, is_nan(x)); }
 fn largest_of_row(v: f32, local: u32) -> f32 {
 part[local] = v;
 for (var s = 16u; s > 0u; s = s >> 1u) {

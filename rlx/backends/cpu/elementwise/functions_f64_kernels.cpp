@@ -3,6 +3,8 @@
 
 #include <math.h>  // NOLINT: kernels call the global names
 
+#include "rlx/elementwise/functions.h"
+
 #define RLX_KERNEL_FILE "rlx/backends/cpu/elementwise/functions_f64.inc"
 #include "rlx/backends/cpu/foreach_isa.h"
 
@@ -11,6 +13,7 @@ namespace rlx::cpu {
 const F64Kernels& f64_kernels(Isa isa) { return RLX_FOR_ISA(isa, f64_table()); }
 
 double f64_cost(ActivationKind fn) {
+  if (const elementwise::Function* f = elementwise::find_function(enum_name(fn))) return f->cost_f64;
   using A = ActivationKind;
   switch (fn) {
     case A::Relu:
@@ -29,15 +32,6 @@ double f64_cost(ActivationKind fn) {
     case A::Sqrt:
     case A::Rsqrt:
     case A::Recip: return 0.8;
-    case A::Exp:
-    case A::Log:
-    case A::Exp2:
-    case A::Expm1:
-    case A::Sigmoid:
-    case A::Silu:
-    case A::GeluApprox:
-    case A::Elu:
-    case A::Tanh:
     case A::Asin:
     case A::Acos:
     case A::Atan:
@@ -45,20 +39,9 @@ double f64_cost(ActivationKind fn) {
     case A::Cos: return 1.2;
     case A::Gelu:
     case A::Tan:
-    case A::Mish:
-    case A::Softplus:
-    case A::LogSigmoid:
     case A::Erf:
     case A::Erfc:
     case A::Erfinv:
-    case A::Log1p:
-    case A::Sinh:
-    case A::Cosh:
-    case A::Asinh:
-    case A::Acosh:
-    case A::Atanh:
-    case A::Log2:
-    case A::Log10:
     case A::Cbrt:
     case A::Sinc: return 2.5;
     default: return 0;

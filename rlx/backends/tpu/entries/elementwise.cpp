@@ -5,6 +5,7 @@
 
 #include "rlx/backends/tpu/entries.h"
 #include "rlx/backends/tpu/expression.h"
+#include "rlx/elementwise/list.h"
 #include "rlx/ir/functions.h"
 #include "rlx/ir/ops/elementwise.h"
 #include "rlx/ir/ops/leaves.h"
@@ -25,14 +26,13 @@ Term hard_sigmoid(const Term& x, const FunctionParams& p) {
 Term real_function(const Term& x, ActivationKind fn, bool own, const FunctionParams& p) {
   using K = ActivationKind;
   switch (fn) {
+#define RLX_CASE(Kind, name, ...) \
+  case K::Kind: return formula(#name, x, p.alpha);
+    RLX_FOR_EACH_FORMULA(RLX_CASE)
+    RLX_FOR_EACH_FORMULA_WITH_PARAMETER(RLX_CASE)
+#undef RLX_CASE
     case K::Gelu: return gelu(x);
-    case K::GeluApprox: return gelu_approx(x);
-    case K::Silu: return silu(x);
     case K::Relu: return max(x, 0.0);
-    case K::Sigmoid: return x.apply("logistic");
-    case K::Tanh: return tanh(x);
-    case K::Exp: return exp(x);
-    case K::Log: return log(x);
     case K::Sqrt: return sqrt(x);
     case K::Rsqrt: return x.apply("rsqrt");
     case K::Neg: return -x;
@@ -46,31 +46,17 @@ Term real_function(const Term& x, ActivationKind fn, bool own, const FunctionPar
     case K::Floor: return x.apply("floor");
     case K::Ceil: return x.apply("ceil");
     case K::Sign: return x.apply("sign");
-    case K::Softplus: return softplus(x);
-    case K::Elu: return select(x > 0.0, x, own ? expm1(x) : expm1(x) * p.alpha);
     case K::Erf: return erf(x);
     case K::HardSwish: return max(x, -3.0) * hard_sigmoid(x);
     case K::HardSigmoid: return own ? hard_sigmoid(x) : hard_sigmoid(x, p);
-    case K::Mish: return mish(x);
     case K::Softsign: {
       const Term a = abs(x);
       return select(a == HUGE_VAL, x.apply("sign"), x / (a + 1.0));
     }
-    case K::LogSigmoid: return -softplus(-x);
-    case K::Expm1: return expm1(x);
-    case K::Log1p: return log1p(x);
     case K::Square: return x * x;
     case K::LeakyRelu: return select(x < 0.0, p.alpha == 0 ? x.like(-0.0) : x * p.alpha, x);
     case K::Asin: return atan2(x, sqrt((1.0 - x) * (x + 1.0)));
     case K::Acos: return atan2(sqrt((1.0 - x) * (x + 1.0)), x);
-    case K::Sinh: return sinh(x);
-    case K::Cosh: return cosh(x);
-    case K::Asinh: return asinh(x);
-    case K::Acosh: return acosh(x);
-    case K::Atanh: return atanh(x);
-    case K::Exp2: return exp2(x);
-    case K::Log2: return log(x) * (1 / std::numbers::ln2);
-    case K::Log10: return log(x) * (1 / std::numbers::ln10);
     case K::Cbrt: return cbrt(x);
     case K::Trunc: return select(x < 0.0, x.apply("ceil"), x.apply("floor"));
     case K::Erfinv: return erfinv(x);

@@ -60,7 +60,7 @@ const Unary kUnary[] = {
     {TapeOp::Sigmoid, sigmoid_d, 3},
     {TapeOp::Erf, [](double x) { return std::erf(x); }, 1.5},
     {TapeOp::Gelu, gelu_d, 2.5},
-    {TapeOp::GeluTanh, gelu_tanh_d, 3},
+    {TapeOp::GeluApprox, gelu_tanh_d, 3},
     {TapeOp::Silu, silu_d, 3.5},
     {TapeOp::Softplus, softplus_d, 2},
     {TapeOp::LogSigmoid, [](double x) { return -softplus_d(-x); }, 2},
