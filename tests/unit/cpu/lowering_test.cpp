@@ -46,17 +46,17 @@ TEST_CASE("a node without steps says nothing of the step of the node before") {
   const NodeId node = lir.plan.schedule[0].node;
   const std::size_t bytes = lir.plan.arenas.empty() ? 0 : lir.plan.arenas[0];
   const std::vector<BufferView> memory{BufferView(nullptr, bytes)};
-  Program program;
+  TaskList list;
   Nothing nothing;
-  LowerContext first(lir, node, memory, kernels_for(best_isa()), 1, program);
+  LowerContext first(lir, node, memory, kernels_for(best_isa()), 1, list);
   first.step<run_nothing>(nothing, 3, 1.0);
-  LowerContext second(lir, node, memory, kernels_for(best_isa()), 1, program);
+  LowerContext second(lir, node, memory, kernels_for(best_isa()), 1, list);
   second.step<run_nothing>(nothing, 0, 1.0);
   second.tile_rows(8, 1, 1, {0});
-  REQUIRE(program.tasks.size() == 1);
-  CHECK(program.tasks[0].halves.rows == 0);
+  REQUIRE(list.tasks.size() == 1);
+  CHECK(list.tasks[0].halves.rows == 0);
   first.tile_rows(4, 1, 1, {0});
-  CHECK(program.tasks[0].halves.rows == 4);
+  CHECK(list.tasks[0].halves.rows == 4);
 }
 
 TEST_CASE("blocks are made in the places of a cache where they are put, from part of a wider value") {
