@@ -184,10 +184,18 @@ void CompiledGraph::prepare_shape(std::span<const std::vector<std::int64_t>> dim
 }
 
 namespace {
-Cost cost_of(const Graph& g, const Node& n) {
+// A prepared weight is read in its packed layout, which may hold less or more bytes than its shape says.
+Cost cost_of(const BoundInstance& s, const Node& n) {
+  const LirModule& lir = s.spec->lir();
   std::vector<Shape> ins;
-  for (Value v : n.inputs) ins.push_back(g.shape(v));
-  return op_def(n.op).cost(CostContext{n.op, ins, n.shapes});
+  for (Value v : n.inputs) ins.push_back(lir.graph.shape(v));
+  Cost cost = op_def(n.op).cost(CostContext{n.op, ins, n.shapes});
+  for (std::size_t i = 0; i < ins.size(); ++i) {
+    const LirValue& value = lir.plan.at(n.inputs[i]);
+    if (value.place == Place::Prepared)
+      cost.read_bytes += static_cast<double>(s.weights[value.index].bytes) - static_cast<double>(ins[i].size_bytes());
+  }
+  return cost;
 }
 }  // namespace
 
@@ -205,7 +213,7 @@ std::vector<NodeTime> CompiledGraph::profile(std::span<const TensorView> in) try
     if (!t.node.valid()) {  // the device reports only the time of the whole run
       NodeTime whole{g.name(), "the whole graph", std::string(on->code->target->name()), t.ns, {}, {}};
       for (const Node& n : g.nodes()) {
-        const Cost c = cost_of(g, n);
+        const Cost c = cost_of(s, n);
         whole.cost.flops += c.flops;
         whole.cost.read_bytes += c.read_bytes;
         whole.cost.write_bytes += c.write_bytes;
@@ -215,7 +223,7 @@ std::vector<NodeTime> CompiledGraph::profile(std::span<const TensorView> in) try
     }
     const Node& n = g.node(t.node);
     out.push_back({node_label(g, t.node), op_text_name(n.op), s.spec->code->executable->kernel_name(t.node), t.ns,
-                   cost_of(g, n), t.node});
+                   cost_of(s, n), t.node});
   }
   return out;
 } catch (const std::bad_alloc&) {
