@@ -330,5 +330,25 @@ TEST_CASE("setting one of several weights that are packed together changes its c
   CHECK(c.run({{"x", x_values}})[1] == std::vector<float>(5, 20.0f));
 }
 
+TEST_CASE("a profile counts the bytes that packed weights have") {
+  constexpr std::int64_t kIn = 64, kOut = 96;
+  const auto read = [&](DType of) {
+    Graph g("bytes");
+    const Expr x = g.input("x", {{1, kIn}, DType::F32}), w = g.param("w", {{kIn, kOut}, of});
+    g.set_outputs({g.matmul(x, of == DType::F32 ? w : g.cast(w, DType::F32))});
+    CompiledGraph f = Session().with_threads(1).compile(std::move(g));
+    f.set_param("w", Tensor::zeros({{kIn, kOut}, of}));
+    const std::vector<float> values(kIn, 1.0f);
+    const std::int64_t dims[] = {1, kIn};
+    const TensorView view{values.data(), DType::F32, dims, values.size() * sizeof(float)};
+    double bytes = 0;
+    for (const NodeTime& t : f.profile({&view, 1})) bytes += t.cost.read_bytes;
+    return bytes;
+  };
+  const double values = kIn * sizeof(float);
+  CHECK(read(DType::F32) == values + kIn * kOut * 4);  // whole panels, so nothing is added
+  CHECK(read(DType::BF16) == values + kIn * kOut * 2);
+}
+
 }  // namespace
 }  // namespace rlx
