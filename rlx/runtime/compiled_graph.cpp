@@ -184,13 +184,14 @@ void CompiledGraph::prepare_shape(std::span<const std::vector<std::int64_t>> dim
 }
 
 namespace {
-// A prepared weight is read in its packed layout, which may hold less or more bytes than its shape says.
+// A prepared weight is read in its packed layout, which may hold less or more bytes than its shape says. Opaque devices
+// have no packed layouts, and no plan of places.
 Cost cost_of(const BoundInstance& s, const Node& n) {
   const LirModule& lir = s.spec->lir();
   std::vector<Shape> ins;
   for (Value v : n.inputs) ins.push_back(lir.graph.shape(v));
   Cost cost = op_def(n.op).cost(CostContext{n.op, ins, n.shapes});
-  for (std::size_t i = 0; i < ins.size(); ++i) {
+  for (std::size_t i = 0; i < ins.size() && !lir.plan.opaque; ++i) {
     const LirValue& value = lir.plan.at(n.inputs[i]);
     if (value.place == Place::Prepared)
       cost.read_bytes += static_cast<double>(s.weights[value.index].bytes) - static_cast<double>(ins[i].size_bytes());
