@@ -133,8 +133,9 @@ std::vector<std::string> walk_of(CompiledGraph& program) {
     const std::string name = names.of(record.frames[static_cast<std::size_t>(i)]);
     if (!between.empty() || name.starts_with("rlx::CompiledGraph::run_into(")) between.push_back(name);
   }
+  const auto is_kernel = [](const std::string& name) { return name.find("walk_kernel") != std::string::npos; };
+  while (!between.empty() && !is_kernel(between.back())) between.pop_back();  // a sanitizer's own backtrace()
   REQUIRE(between.size() > 2);
-  CHECK(between.back().find("walk_kernel") != std::string::npos);
   return {between.begin() + 1, between.end() - 1};
 }
 
