@@ -294,7 +294,7 @@ class TiledChunk {
         if (keep != nullptr) call.keep = keep + g_.bytes((s + done) * b.width);
         call.out = direct ? to : beside, call.ldo = direct ? p.ldc : nr;
         tile[count - 1](call);
-        call.ahead = at_bytes(call.ahead, steps / every * b.next_step);
+        if (call.ahead != nullptr) call.ahead += steps / every * b.next_step;
         if (!direct && (last_block || (from + steps) % kSumBlock == 0))
           finish(b, m, count, to, beside, first_block, last_block);
         done += steps;
