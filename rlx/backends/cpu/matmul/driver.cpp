@@ -20,8 +20,11 @@ constexpr std::int64_t kPackedRows = 16;
 /// Bytes of the sums that wait beside C: of kMostGroupRows rows and a panel of three vectors of 64 bytes.
 constexpr std::int64_t kBesideBytes = kMostGroupRows * kMatmulMaxVecs * 64;
 
-char* at_bytes(void* p, std::int64_t bytes) { return static_cast<char*>(p) + bytes; }
-const char* at_bytes(const void* p, std::int64_t bytes) { return static_cast<const char*>(p) + bytes; }
+// Null stays null: an operand without elements has no address.
+char* at_bytes(void* p, std::int64_t bytes) { return p == nullptr ? nullptr : static_cast<char*>(p) + bytes; }
+const char* at_bytes(const void* p, std::int64_t bytes) {
+  return p == nullptr ? nullptr : static_cast<const char*>(p) + bytes;
+}
 
 /// Vectors of a panel with `cols` columns.
 std::int64_t panel_vecs(const MatmulKernel& kernel, std::int64_t cols) {
