@@ -219,7 +219,7 @@ class TiledChunk {
     } else if (first_group) {
       pack_panel(g_, k0, k, at_.b_at + out.n0 / g_.kernel.parts * p.b_n_stride, out.cols, slot, out.width);
     }
-    if (!first_group || q + 1 == at_.p1 || g_.p.m < kPackedRows) return out;
+    if (!first_group || k == 0 || q + 1 == at_.p1 || g_.p.m < kPackedRows) return out;
     if (whole) {
       out.next = rows + g_.bytes(g_.nr()), out.next_step = g_.bytes(g_.ld_b());
     } else if (g_.columns_lie_together() && k == g_.plan.k) {
