@@ -16,6 +16,9 @@ struct MatmulCosts {
   std::int64_t fetching_blocks = 4;
   /// The same for B that is packed as it is read; 0: none do.
   std::int64_t fetching_unpacked = 4;
+  /// Bytes from a weight's values to those that are prefetched meanwhile, where few rows read the weight once from
+  /// memory. Zen 4 and Zen 5: 4 to 8 KB are as good.
+  std::int64_t stream_ahead = 6144;
 };
 /// Those of this machine.
 const MatmulCosts& matmul_costs();

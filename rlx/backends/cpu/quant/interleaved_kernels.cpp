@@ -7,6 +7,7 @@
 
 #include "rlx/backends/cpu/kernel_families.h"
 #include "rlx/backends/cpu/machine_isa.h"
+#include "rlx/backends/cpu/matmul/costs.h"
 #include "rlx/error.h"
 
 #define RLX_KERNEL_FILE "rlx/backends/cpu/quant/interleaved.inc"
