@@ -2,7 +2,7 @@
 
 import math
 
-from op_case import BYTES, GOAL, Arg, Case, label, loose
+from op_case import BYTES, Arg, Case, label, loose
 
 FOLLOWED = ("resnet 7x7/2", "resnet 3x3 64 of 56", "mobilenet depthwise 3x3 96 of 56", "resnet 3x3 512 of 7")
 
@@ -73,7 +73,6 @@ def windows():
             out * out * w[3] * 4,
             flops=2 * out * out * math.prod(w),
             peak="f4",
-            goal=1.0,
             tolerance=1e-2,
         )
         if name in FOLLOWED:  # again with the bias and relu that follow it in networks
@@ -86,7 +85,6 @@ def windows():
                 out * out * w[3] * 4,
                 flops=2 * out * out * math.prod(w),
                 peak="f4",
-                goal=1.0,
                 tolerance=1e-2,
             )
             yield Case(
@@ -99,7 +97,6 @@ def windows():
                 out * out * w[3] * 4,
                 flops=2 * out * out * math.prod(w),
                 peak="f4",
-                goal=1.0,
                 tolerance=1e-2,
                 held="bcdef",
             )
@@ -193,7 +190,6 @@ def transforms():
             points * (4 if real or half else 8) * (2 if wide else 1),
             flops=(2.5 if real or half else 5) * points * of_all,
             peak="f8" if wide else "f4",
-            goal=1.0 if name == "rfft" and not wide else GOAL,
             tolerance=1e-1,
         )
 
@@ -249,7 +245,6 @@ def linear_algebra():
                 args[-1].bytes(),
                 flops=count * (2 * work * n**3 if work else 16 * n * n) * (4 if dtype == "c16" else 1),
                 peak="f4" if dtype == "f4" else "f8",
-                goal=GOAL if n <= 256 else 3.0,
                 tolerance=1e-2 if unique else None,
             )
 

@@ -2,7 +2,7 @@
 
 import math
 
-from op_case import BYTES, GOAL, Arg, Case, label, loose
+from op_case import BYTES, Arg, Case, label, loose
 
 
 def reductions():
@@ -26,7 +26,6 @@ def reductions():
                     torch.format(axis),
                     size,
                     flops=math.prod(shape),
-                    goal=1.0 if op == "reduce_sum" and dtype == "f4" else GOAL,
                     tolerance=max(loose(dtype), 1e-2),
                 )
     yield Case(
@@ -37,7 +36,6 @@ def reductions():
         "torch.sum(a)",
         0,
         flops=1 << 20,
-        goal=1.0,
         tolerance=None,
     )
     for dtype in ("f4", "f8", "bf16", "i4"):
@@ -80,13 +78,10 @@ def reductions():
                 "nn.softmax(a, axis=-1)",
                 "torch.softmax(a, -1)",
                 x.bytes(),
-                goal=1.0,
                 tolerance=loose(dtype),
             )
     x = Arg((1024, 1024))
-    yield Case(
-        "softmax", "1024x1024 f4 axis 0", [x], "nn.softmax(a, axis=0)", "torch.softmax(a, 0)", x.bytes(), goal=1.0
-    )
+    yield Case("softmax", "1024x1024 f4 axis 0", [x], "nn.softmax(a, axis=0)", "torch.softmax(a, 0)", x.bytes())
     for op, expr, torch in (
         ("var", "np.var(a, axis={0})", "torch.var(a, {0}, correction=0)"),
         ("std", "np.std(a, axis={0})", "torch.std(a, {0}, correction=0)"),
@@ -113,7 +108,6 @@ def reductions():
             expr,
             "F.layer_norm(a, (768,), b, c, 1e-5)",
             x.bytes(),
-            goal=1.0,
             tolerance=loose(dtype),
             jax=spelled,
         )
@@ -126,7 +120,6 @@ def reductions():
             "a * lax.rsqrt(np.mean(a * a, -1, keepdims=True) + 1e-6) * b",
             "F.rms_norm(a, (768,), b, 1e-6)",
             x.bytes(),
-            goal=1.0,
             tolerance=loose(dtype),
         )
 
