@@ -2,10 +2,12 @@
 #include "rlx/compiler/legalize.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <tuple>
 
+#include "rlx/compiler/dispatch_record.h"
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/rewrite/bodies.h"
 #include "rlx/ir/rewrite/rebuild.h"
@@ -15,19 +17,14 @@ namespace {
 // A decomposition makes simpler ops, so nesting is shallow. A rule that makes its own kind again would loop.
 constexpr int kMaxRounds = 16;
 
-using Counts = std::map<std::tuple<OpKind, std::string, DispatchPath, std::string>, std::size_t>;
-
-std::vector<KindDispatch> summaries_of(const Counts& counts) {
-  std::vector<KindDispatch> out;
-  for (const auto& [key, count] : counts)
-    out.push_back({std::get<0>(key), std::get<1>(key), std::get<2>(key), std::get<3>(key), count});
-  return out;
+void append(std::vector<NodeDispatch>& to, std::vector<NodeDispatch> more) {
+  to.insert(to.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
 }
 
-bool is_decomposed(DispatchPath p) { return p == DispatchPath::CommonIr || p == DispatchPath::Rewritten; }
-
-// Reports count by op name: all activations count as one op, each custom op counts separately.
-std::string report_name(const Node& n) { return std::string(op_def(n.op).name); }
+// Records name the op: all activations are one op, each custom op is one of its own.
+NodeDispatch taking(const Node& n, DispatchPath path, const char* why) {
+  return {n.kind(), std::string(op_def(n.op).name), path, why};
+}
 
 // How a node is handled. A claim may cost as much as writing the kernel's program, so the answer is cached.
 struct Handling {
@@ -70,9 +67,6 @@ DispatchPath path_of_unclaimed(const Graph& g, NodeId id, const Claims& claims, 
   const bool allowed = dispatch.host_fallback && !native_only;
   return allowed && fits_host(g, id, claims) ? DispatchPath::HostFallback : DispatchPath::Unsupported;
 }
-DispatchPath path_of(const Graph& g, NodeId id, const Claims& claims, const KernelDispatchConfig& dispatch) {
-  return claims.claims(g, id) ? DispatchPath::Native : path_of_unclaimed(g, id, claims, dispatch);
-}
 
 Diagnostic offender(const Graph& g, NodeId id, const Claims& claims, std::string_view backend,
                     const KernelDispatchConfig& dispatch) {
@@ -99,10 +93,10 @@ Diagnostic offender(const Graph& g, NodeId id, const Claims& claims, std::string
 // that cannot be legalized stays unchanged, for a kernel that takes the node as a whole.
 class BodyRewriter {
  public:
-  // Counts the nodes that it decomposes in `counts`.
+  // Adds the nodes that it decomposes to `record`.
   BodyRewriter(const Claims& claims, std::string_view backend_name, const KernelDispatchConfig& dispatch,
-               Counts& counts)
-      : claims_(claims), backend_name_(backend_name), dispatch_(dispatch), counts_(counts) {}
+               DispatchRecord& record)
+      : claims_(claims), backend_name_(backend_name), dispatch_(dispatch), record_(record) {}
 
   // Returns `g` with legal bodies. Bodies that an earlier call has seen are not examined again.
   Graph legal(Graph g) {
@@ -115,40 +109,29 @@ class BodyRewriter {
     return changed ? std::move(*changed) : std::move(g);
   }
 
-  // Counts the remaining nodes in the legal bodies of `g`, once per body.
-  void count_left(const Graph& g) {
-    for (const Node& n : g.nodes()) {
-      for (const Subgraph& body : body_graphs(n.op)) {
-        const auto it = left_.find(body);
-        if (it == left_.end()) continue;
-        for (const KindDispatch& k : it->second) count(k);
-        left_.erase(it);
-      }
-    }
+  // Records the remaining nodes in the legal bodies of `g`, once per body.
+  void record_left(const Graph& g) {
+    for (const Node& n : g.nodes())
+      for (const Subgraph& body : body_graphs(n.op))
+        if (auto known = left_.extract(body)) append(record_.left, std::move(known.mapped()));
   }
 
  private:
   Subgraph rewritten(const Graph& body) {
-    KernelDispatchReport inner;
-    auto legal = std::make_shared<const Graph>(rewrite_for_backend(body, claims_, backend_name_, inner, dispatch_));
-    if (!inner.compile_ready()) return nullptr;
-    std::vector<KindDispatch>& left = left_[legal];
-    for (KindDispatch& k : inner.summaries) {
-      if (is_decomposed(k.path))
-        count(k);
-      else
-        left.push_back(std::move(k));
-    }
+    Legalized inner = legalized(body, claims_, backend_name_, dispatch_);
+    if (!inner.record.unsupported.empty()) return nullptr;
+    append(record_.decomposed, std::move(inner.record.decomposed));
+    auto legal = std::make_shared<const Graph>(std::move(inner.graph));
+    left_.emplace(legal, std::move(inner.record.left));
     return legal;
   }
-  void count(const KindDispatch& k) { counts_[{k.kind, k.name, k.path, k.why}] += k.node_count; }
 
   const Claims& claims_;
   const std::string_view backend_name_;
   const KernelDispatchConfig& dispatch_;
-  Counts& counts_;
+  DispatchRecord& record_;
   std::map<Subgraph, Subgraph> legal_;                  // body -> its legal form; null: unchanged
-  std::map<Subgraph, std::vector<KindDispatch>> left_;  // remaining nodes of each legal body
+  std::map<Subgraph, std::vector<NodeDispatch>> left_;  // remaining nodes of each legal body
 };
 }  // namespace
 
@@ -193,14 +176,32 @@ std::string KernelDispatchReport::text() const {
   return out;
 }
 
-void KernelDispatchReport::continue_with(KernelDispatchReport later) {
-  Counts counts;
-  for (const KindDispatch& k : later.summaries) counts[{k.kind, k.name, k.path, k.why}] += k.node_count;
-  for (const KindDispatch& k : summaries)
-    if (is_decomposed(k.path)) counts[{k.kind, k.name, k.path, k.why}] += k.node_count;
-  later.summaries = summaries_of(counts);
-  later.supported_claim_count = supported_claim_count;
-  *this = std::move(later);
+NodeDispatch dispatch_of(const Graph& g, NodeId id, const Claims& claims, const KernelDispatchConfig& dispatch) {
+  const char* why = claims.refuses(g, id);
+  return taking(g.node(id), why ? path_of_unclaimed(g, id, claims, dispatch) : DispatchPath::Native, why);
+}
+
+void DispatchRecord::continue_with(DispatchRecord later) {
+  append(decomposed, std::move(later.decomposed));
+  left = std::move(later.left);
+  unsupported = std::move(later.unsupported);
+}
+
+KernelDispatchReport dispatch_report(const DispatchRecord& record, const Claims& claims, std::string_view backend_name,
+                                     const KernelDispatchConfig& dispatch) {
+  KernelDispatchReport report;
+  report.backend_name = backend_name;
+  report.policy = dispatch.policy;
+  report.supported_claim_count = claims.kinds().count();
+  std::map<std::tuple<OpKind, std::string_view, DispatchPath, std::string_view>, std::size_t> counts;
+  for (const auto* nodes : {&record.decomposed, &record.left})
+    for (const NodeDispatch& n : *nodes) ++counts[{n.kind, n.name, n.path, n.why ? n.why : ""}];
+  for (const auto& [key, count] : counts) {
+    const auto& [kind, name, path, why] = key;
+    report.summaries.push_back({kind, std::string(name), path, std::string(why), count});
+  }
+  report.unsupported = record.unsupported;
+  return report;
 }
 
 bool needs_no_kernel(const Node& n) {
@@ -212,18 +213,15 @@ std::vector<std::pair<NodeId, OpKind>> legalize_for_backend(const Graph& g, cons
   std::vector<std::pair<NodeId, OpKind>> illegal;
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i)
     if (const Node& n = g.nodes()[i];
-        !needs_no_kernel(n) && path_of(g, NodeId{i}, claims, {}) == DispatchPath::Unsupported)
+        !needs_no_kernel(n) && dispatch_of(g, NodeId{i}, claims, {}).path == DispatchPath::Unsupported)
       illegal.emplace_back(NodeId{i}, n.kind());
   return illegal;
 }
 
-Graph rewrite_for_backend(Graph g, const Claims& claims, std::string_view backend_name, KernelDispatchReport& report,
-                          const KernelDispatchConfig& dispatch) {
-  report.policy = dispatch.policy;
-  report.backend_name = backend_name;
-  report.supported_claim_count = claims.kinds().count();
-  Counts counts;
-  BodyRewriter bodies(claims, backend_name, dispatch, counts);
+Legalized legalized(Graph g, const Claims& claims, std::string_view backend_name,
+                    const KernelDispatchConfig& dispatch) {
+  DispatchRecord record;
+  BodyRewriter bodies(claims, backend_name, dispatch, record);
   std::vector<Handling> nodes;
   for (int round = 0; round < kMaxRounds; ++round) {
     g = bodies.legal(std::move(g));  // includes bodies that the previous round made
@@ -238,7 +236,7 @@ Graph rewrite_for_backend(Graph g, const Claims& claims, std::string_view backen
         continue;
       }
       const Node& n = g.node(id);
-      ++counts[{n.kind(), report_name(n), *nodes[i].decomposed_by, nodes[i].refused.value_or("")}];
+      record.decomposed.push_back(taking(n, *nodes[i].decomposed_by, nodes[i].refused.value_or(nullptr)));
       std::vector<Expr> operands = r.operands(id);
       r.replace(id, written_out(r.graph(), n.op, operands, claims));
     }
@@ -246,40 +244,50 @@ Graph rewrite_for_backend(Graph g, const Claims& claims, std::string_view backen
     nodes.clear();
   }
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
-    NodeId id{i};
+    const NodeId id{i};
     const Node& n = g.node(id);
     if (needs_no_kernel(n)) continue;
-    const char* why = i < nodes.size() && nodes[i].refused ? *nodes[i].refused : claims.refuses(g, id);
-    const DispatchPath path = why ? path_of_unclaimed(g, id, claims, dispatch) : DispatchPath::Native;
-    ++counts[{n.kind(), report_name(n), path, why ? why : ""}];
-    if (path == DispatchPath::Unsupported)
-      report.unsupported.push_back(offender(g, id, claims, backend_name, dispatch));
+    const bool claimed = i < nodes.size() && nodes[i].refused && !*nodes[i].refused;
+    record.left.push_back(claimed ? taking(n, DispatchPath::Native, nullptr) : dispatch_of(g, id, claims, dispatch));
+    if (record.left.back().path == DispatchPath::Unsupported)
+      record.unsupported.push_back(offender(g, id, claims, backend_name, dispatch));
   }
-  bodies.count_left(g);
-  report.summaries = summaries_of(counts);
-  return g;
+  bodies.record_left(g);
+  return {std::move(g), std::move(record)};
+}
+
+void require_legal(const Legalized& legal, const Claims& claims, std::string_view backend_name) {
+  const std::vector<Diagnostic>& unsupported = legal.record.unsupported;
+  if (unsupported.empty()) return;
+  std::string where;
+  for (const Diagnostic& d : unsupported)
+    where +=
+        concat_text(where.empty() ? "" : "\n  ", d.message, "\n    ", d.where, d.hint.empty() ? "" : "\n    ", d.hint);
+  // When the device has no kernel of the kind at all, the dtype is not the cause.
+  const bool of_the_dtype = std::any_of(legal.record.left.begin(), legal.record.left.end(), [&](const NodeDispatch& n) {
+    return n.path == DispatchPath::Unsupported && claims.kinds().has(n.kind);
+  });
+  throw Error(Diagnostic{ErrorCode::Unsupported,
+                         concat_text(unsupported.size(), unsupported.size() == 1 ? " node of '" : " nodes of '",
+                                     legal.graph.name(), "' cannot run on ", backend_name),
+                         std::move(where),
+                         of_the_dtype ? "cast to a dtype the device computes with, or pick another device"
+                                      : "write it in ops that the device has, or pick another device"});
+}
+
+Graph rewrite_for_backend(Graph g, const Claims& claims, std::string_view backend_name, KernelDispatchReport& report,
+                          const KernelDispatchConfig& dispatch) {
+  Legalized legal = legalized(std::move(g), claims, backend_name, dispatch);
+  report = dispatch_report(legal.record, claims, backend_name, dispatch);
+  return std::move(legal.graph);
 }
 
 Graph legalize_or_rewrite_for_backend(Graph g, const Claims& claims, std::string_view backend_name,
                                       KernelDispatchReport* report, const KernelDispatchConfig& dispatch) {
-  KernelDispatchReport local;
-  KernelDispatchReport& r = report ? *report : local;
-  Graph out = rewrite_for_backend(std::move(g), claims, backend_name, r, dispatch);
-  if (r.unsupported.empty()) return out;
-  std::string where;
-  for (const Diagnostic& d : r.unsupported)
-    where +=
-        concat_text(where.empty() ? "" : "\n  ", d.message, "\n    ", d.where, d.hint.empty() ? "" : "\n    ", d.hint);
-  // When the device has no kernel of the kind at all, the dtype is not the cause.
-  bool of_the_dtype = false;
-  for (const KindDispatch& k : r.summaries)
-    of_the_dtype |= k.path == DispatchPath::Unsupported && claims.kinds().has(k.kind);
-  throw Error(Diagnostic{ErrorCode::Unsupported,
-                         concat_text(r.unsupported.size(), r.unsupported.size() == 1 ? " node of '" : " nodes of '",
-                                     out.name(), "' cannot run on ", backend_name),
-                         std::move(where),
-                         of_the_dtype ? "cast to a dtype the device computes with, or pick another device"
-                                      : "write it in ops that the device has, or pick another device"});
+  Legalized legal = legalized(std::move(g), claims, backend_name, dispatch);
+  if (report) *report = dispatch_report(legal.record, claims, backend_name, dispatch);
+  require_legal(legal, claims, backend_name);
+  return std::move(legal.graph);
 }
 
 }  // namespace rlx

@@ -62,8 +62,6 @@ struct KernelDispatchReport {
   std::vector<KindDispatch> summaries;  // sorted by kind, name, path, reason
   std::vector<Diagnostic> unsupported;  // one per offending node
   bool compile_ready() const { return unsupported.empty(); }
-  /// Adds a later legalization of the same program. Its remaining nodes replace the earlier remaining nodes.
-  void continue_with(KernelDispatchReport later);
   std::string text() const;
 };
 

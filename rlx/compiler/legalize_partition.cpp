@@ -2,7 +2,13 @@
 #include "rlx/compiler/legalize_partition.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <map>
 #include <optional>
+#include <set>
+#include <string>
+#include <utility>
 
 #include "rlx/compiler/node_devices.h"
 #include "rlx/compiler/partition.h"
@@ -45,32 +51,15 @@ Graph in_order(Graph g) { return g.symbol_sources().empty() ? std::move(g) : sor
 // A decomposition makes simpler ops, which a device may refuse in their partitions in turn.
 constexpr int kMostRounds = 16;
 
-// Records that a node that was native takes another path.
-void tell(KernelDispatchReport& report, const Node& n, DispatchPath path, std::string_view why) {
-  const std::string_view name = op_def(n.op).name;
-  std::vector<KindDispatch>& all = report.summaries;
-  const auto native = std::find_if(all.begin(), all.end(), [&](const KindDispatch& k) {
-    return k.kind == n.kind() && k.name == name && k.path == DispatchPath::Native;
-  });
-  if (native != all.end() && --native->node_count == 0) all.erase(native);
-  const auto same = std::find_if(all.begin(), all.end(), [&](const KindDispatch& k) {
-    return k.kind == n.kind() && k.name == name && k.path == path && k.why == why;
-  });
-  if (same == all.end())
-    all.push_back({n.kind(), std::string(name), path, std::string(why), 1});
-  else
-    ++same->node_count;
-}
-
 // Decomposes the refused nodes and legalizes the result. None when no node may be decomposed.
 std::optional<Graph> without_refused(const Graph& g, const Target& target, const KernelDispatchConfig& dispatch,
-                                     std::uint32_t home, KernelDispatchReport& report) {
+                                     std::uint32_t home, std::vector<NodeDispatch>& decomposed) {
   std::vector<bool> write_out(g.num_nodes(), false);
   for (const Refused& refused : refused_in_parts(g, target, home)) {
     const Node& n = g.node(refused.node);
     if (dispatch.policy_of(n.kind()) == KernelDispatchPolicy::ForceNative) continue;
     write_out[refused.node.index] = true;
-    tell(report, n, DispatchPath::Rewritten, refused.why);
+    decomposed.push_back({n.kind(), std::string(op_def(n.op).name), DispatchPath::Rewritten, refused.why});
   }
   Rebuilder r(g, "hand-over");
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
@@ -83,16 +72,17 @@ std::optional<Graph> without_refused(const Graph& g, const Target& target, const
     r.replace(id, decompose_into(r.graph(), g.node(id).op, operands));
   }
   if (!r.changed()) return std::nullopt;
-  KernelDispatchReport again;
-  return in_order(rewrite_for_backend(drop_dead(std::move(r).finish()), target, target.name(), again, dispatch));
+  Legalized again = legalized(drop_dead(std::move(r).finish()), target, target.name(), dispatch);
+  std::move(again.record.decomposed.begin(), again.record.decomposed.end(), std::back_inserter(decomposed));
+  return in_order(std::move(again.graph));
 }
 
 // None when every device takes all its nodes.
 std::optional<Graph> taken_in_parts(const Graph& g, const Target& target, const KernelDispatchConfig& dispatch,
-                                    std::uint32_t home, KernelDispatchReport& report) {
+                                    std::uint32_t home, std::vector<NodeDispatch>& decomposed) {
   std::optional<Graph> out;
   for (int round = 0; round < kMostRounds; ++round) {
-    std::optional<Graph> next = without_refused(out ? *out : g, target, dispatch, home, report);
+    std::optional<Graph> next = without_refused(out ? *out : g, target, dispatch, home, decomposed);
     if (!next) break;
     out = std::move(next);
   }
@@ -100,11 +90,46 @@ std::optional<Graph> taken_in_parts(const Graph& g, const Target& target, const 
   const std::vector<std::uint32_t> devices = devices_of_nodes(now, target, home);
   std::optional<Graph> inside = change_bodies_of(now, [&](NodeId control, const Subgraph& body) -> Subgraph {
     if (!target.host_controlled(now, control)) return nullptr;
-    std::optional<Graph> taken = taken_in_parts(*body, target, dispatch, devices[control.index], report);
+    std::optional<Graph> taken = taken_in_parts(*body, target, dispatch, devices[control.index], decomposed);
     return taken ? std::make_shared<const Graph>(std::move(*taken)) : nullptr;
   });
   return inside ? std::move(inside) : std::move(out);
 }
+
+// The nodes of a planned program and its bodies, each body once.
+struct PlannedNodes {
+  const Target& target;
+  const KernelDispatchConfig& dispatch;
+  std::vector<NodeDispatch> nodes{};
+  std::set<Subgraph> seen{};
+
+  void add(const Graph& g, const LirBufferPlan& plan, std::uint32_t home) {
+    std::vector<std::uint32_t> asked;  // the devices that nodes would have by their own claims
+    if (!plan.node_devices.empty()) asked = devices_of_nodes(g, target, home);
+    std::map<NodeId, const LirPart*> host_controlled;
+    for (const LirPart& part : plan.parts)
+      if (part.host_controlled) host_controlled.emplace(part.nodes[0], &part);
+    for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
+      const Node& n = g.nodes()[i];
+      if (needs_no_kernel(n)) continue;
+      NodeDispatch& node = nodes.emplace_back(dispatch_of(g, NodeId{i}, target, dispatch));
+      if (!asked.empty() && asked[i] != plan.node_devices[i])
+        node.path = DispatchPath::HostFallback, node.why = "its device refuses it in this partition of the program";
+      else if (node.path == DispatchPath::Unsupported)  // on the whole graph, not in its partition
+        node.path = DispatchPath::Native, node.why = nullptr;
+      const auto part = host_controlled.find(NodeId{i});
+      if (op_def(n.op).bodies != BodyKind::Programs) continue;
+      const std::vector<Subgraph> bodies = body_graphs(n.op);
+      for (std::size_t b = 0; b < bodies.size(); ++b) {
+        if (!seen.insert(bodies[b]).second) continue;
+        if (part != host_controlled.end())
+          add(part->second->modules[b].graph, part->second->modules[b].plan, part->second->device);
+        else  // the device runs it as a part of the node
+          add(*bodies[b], LirBufferPlan(), home);
+      }
+    }
+  }
+};
 
 }  // namespace
 
@@ -113,24 +138,19 @@ Graph without_views(Graph g) {
   return changed ? std::move(*changed) : std::move(g);
 }
 
-Graph legalize_partition(Graph g, const Target& target, const KernelDispatchConfig& dispatch,
-                         KernelDispatchReport& report) {
-  g = in_order(without_views(std::move(g)));
-  if (std::optional<Graph> changed = taken_in_parts(g, target, dispatch, 0, report)) g = std::move(*changed);
-  return g;
+Legalized legalize_partition(Graph g, const Target& target, const KernelDispatchConfig& dispatch) {
+  Legalized out{in_order(without_views(std::move(g)))};
+  if (std::optional<Graph> changed = taken_in_parts(out.graph, target, dispatch, 0, out.record.decomposed))
+    out.graph = std::move(*changed);
+  return out;
 }
 
-void report_moved(const Graph& g, const LirBufferPlan& plan, const Target& target, KernelDispatchReport& report,
-                  std::uint32_t home) {
-  if (!plan.node_devices.empty()) {
-    const std::vector<std::uint32_t> asked = devices_of_nodes(g, target, home);
-    for (std::uint32_t i = 0; i < g.num_nodes(); ++i)
-      if (const Node& n = g.nodes()[i]; !op_def(n.kind()).is_leaf() && asked[i] != plan.node_devices[i])
-        tell(report, n, DispatchPath::HostFallback, "its device refuses it in this partition of the program");
-  }
-  for (const LirPart& part : plan.parts)
-    if (part.host_controlled)
-      for (const LirModule& m : part.modules) report_moved(m.graph, m.plan, target, report, part.device);
+std::vector<NodeDispatch> planned_nodes(const LirModule& lir, const Target& target,
+                                        const KernelDispatchConfig& dispatch) {
+  PlannedNodes planned{target, dispatch};
+  planned.add(lir.graph, lir.plan, 0);
+  planned.add(lir.prepare, LirBufferPlan(), 0);
+  return std::move(planned.nodes);
 }
 
 }  // namespace rlx

@@ -6,6 +6,7 @@
 #include "rlx/base/stop_request.h"
 #include "rlx/base/trace.h"
 #include "rlx/compiler/check_lir.h"
+#include "rlx/compiler/dispatch_record.h"
 #include "rlx/compiler/legalize_partition.h"
 #include "rlx/compiler/memory_plan.h"
 #include "rlx/compiler/norm_variances.h"
@@ -176,15 +177,42 @@ MirModule CompilePipeline::optimize_with_report(MirModule m, FusionReport& repor
   return MirModule{std::move(g)};
 }
 
-MirModule CompilePipeline::legalize(MirModule m, KernelDispatchReport& report) {
+Legalized CompilePipeline::legalize_graph(Graph g) {
+  return legalized(std::move(g), *program_target(target_, options_).target, target_->name(), kernel_dispatch());
+}
+
+// Of the device named, not of the others in the program.
+KernelDispatchReport CompilePipeline::report_of(const DispatchRecord& record) const {
+  return dispatch_report(record, *target_, target_->name(), kernel_dispatch());
+}
+
+Legalized CompilePipeline::legalize_or_throw(MirModule m) {
   const TraceSpan span("compile", "legalize");
   // Passes may have merged nodes of a body under a label that has no placement.
-  Graph g = label_bodies(std::move(m.graph), options_.placement);
-  g = legalize_or_rewrite_for_backend(std::move(g), *program_target(target_, options_).target, target_->name(), &report,
-                                      options_.kernel_dispatch.value_or(KernelDispatchConfig{}));
-  report.supported_claim_count = target_->kinds().count();  // of the device named, not of the others in the program
-  keep("legalize", g);
-  return MirModule{std::move(g)};
+  Legalized legal = legalize_graph(label_bodies(std::move(m.graph), options_.placement));
+  require_legal(legal, *program_target(target_, options_).target, target_->name());
+  keep("legalize", legal.graph);
+  return legal;
+}
+
+MirModule CompilePipeline::legalize(MirModule m, KernelDispatchReport& report) {
+  Legalized legal = legalize_or_throw(std::move(m));
+  report = report_of(legal.record);
+  return MirModule{std::move(legal.graph)};
+}
+
+// Decomposition may have made dots, scalars and copies that the canonicalization passes can shrink. Their result is
+// used if it is still legal.
+void CompilePipeline::clean_up(Legalized& legal) {
+  const Pass* cleanup[] = {&cancel_layout_ops, &reduce_broadcasts, &fold_constants, &eliminate_common_subexpressions};
+  std::optional<Graph> changed = changed_by_passes(legal.graph, cleanup, context(nullptr), observe, this);
+  if (changed || !all_live(legal.graph)) {
+    Legalized again = legalize_graph(changed ? drop_dead(std::move(*changed)) : drop_dead(legal.graph));
+    if (!again.record.unsupported.empty()) return;
+    legal.graph = std::move(again.graph);
+    legal.record.continue_with(std::move(again.record));
+  }
+  keep("legalize", legal.graph);
 }
 
 // True when every open symbol has an upper extent to plan for.
@@ -211,30 +239,34 @@ void CompilePipeline::check_runtime_symbols(const Graph& g) const {
       }
 }
 
-LirModule CompilePipeline::plan_lir(const MirModule& m, KernelDispatchReport* report) {
+LirModule CompilePipeline::plan_lir(const MirModule& m) {
+  DispatchRecord record;
+  return plan_graph(m.graph, record);
+}
+
+LirModule CompilePipeline::plan_graph(const Graph& legal, DispatchRecord& record) {
   const TraceSpan span("compile", "plan");
-  KernelDispatchReport local;
-  KernelDispatchReport& told = report ? *report : local;
-  if (!m.graph.is_static()) check_runtime_symbols(m.graph);
+  if (!legal.is_static()) check_runtime_symbols(legal);
   const ProgramTarget program = program_target(target_, options_);
   const MatmulPrecision allowed_loss = options_.precision ? options_.precision->of_matmuls() : MatmulPrecision::Exact;
   SplitProgram split = [&] {
     const TraceSpan weights("compile", "separate weights");
-    return split_weights(m.graph, *program.target, allowed_loss);
+    return split_weights(legal, *program.target, allowed_loss);
   }();
   LirModule lir;
   // On an opaque device the partitions of the program define the transfers.
-  if (program.target->opaque())
-    split.run = legalize_partition(std::move(split.run), *program.target,
-                                   options_.kernel_dispatch.value_or(KernelDispatchConfig{}), told);
-  else if (!program.others.empty())
+  if (program.target->opaque()) {
+    Legalized parts = legalize_partition(std::move(split.run), *program.target, kernel_dispatch());
+    split.run = std::move(parts.graph);
+    record.continue_with(std::move(parts.record));
+  } else if (!program.others.empty()) {
     split.run = insert_transfers(split.run, *program.target);
+  }
   if (!split.run.symbol_sources().empty()) split.run = sorted_by_symbols(split.run);
   {
     const TraceSpan memory("compile", "plan memory");
     lir.plan = plan_memory(split.run, *program.target, donated(split.run));
   }
-  if (lir.plan.opaque) report_moved(split.run, lir.plan, *program.target, told);
   lir.others = program.others;
   if (program.host_segments) {
     const auto host = static_cast<std::uint32_t>(lir.others.size());
@@ -244,6 +276,7 @@ LirModule CompilePipeline::plan_lir(const MirModule& m, KernelDispatchReport* re
   lir.graph = std::move(split.run);
   // A device may be asked to prepare weights too.
   lir.prepare = lir.plan.opaque ? without_views(std::move(split.prepare)) : std::move(split.prepare);
+  if (lir.plan.opaque) record.left = planned_nodes(lir, *program.target, kernel_dispatch());
   const std::vector<NodeId> states = lir.graph.leaves(OpKind::State);
   for (std::uint32_t i = 0; i < states.size() && lir.plan.opaque; ++i)
     if (const auto it = options_.on_failure.find(lir.graph.leaf_name(states[i]));
@@ -347,34 +380,18 @@ CompileResult CompilePipeline::compile_module(GraphModule module) {
         run_passes(drop_dead(apply_precision(mir.graph, *options_.precision)), once, context(nullptr), observe, this);
     keep("mixed-precision", mir.graph);
   }
-  mir = legalize(std::move(mir), result.dispatch);
-  // Decomposition may have made dots, scalars and copies that the canonicalization passes can shrink.
-  if (options_.constant_folding) {
-    const Pass* cleanup[] = {&cancel_layout_ops, &reduce_broadcasts, &fold_constants, &eliminate_common_subexpressions};
-    std::optional<Graph> cleaned = changed_by_passes(mir.graph, cleanup, context(nullptr), observe, this);
-    if (!cleaned && all_live(mir.graph)) {
-      keep("legalize", mir.graph);  // nothing to clean, and still legal
-    } else {
-      KernelDispatchReport again;
-      Graph legal = rewrite_for_backend(cleaned ? drop_dead(std::move(*cleaned)) : drop_dead(mir.graph),
-                                        *program_target(target_, options_).target, target_->name(), again,
-                                        options_.kernel_dispatch.value_or(KernelDispatchConfig{}));
-      if (again.compile_ready()) {
-        mir.graph = std::move(legal);
-        result.dispatch.continue_with(std::move(again));
-        keep("legalize", mir.graph);
-      }
-    }
-  }
-  if (has_extents(mir.graph)) {
-    result.lir = plan_lir(mir, &result.dispatch);
+  Legalized program = legalize_or_throw(std::move(mir));
+  if (options_.constant_folding) clean_up(program);
+  if (has_extents(program.graph)) {
+    result.lir = plan_graph(program.graph, program.record);
     report_encoded(result.lir, *program_target(target_, options_).target, result.fusion);
     keep("lir", result.lir.graph);
   } else {
     hir.graph.set_symbols(declared);
     result.source = std::make_shared<const CompileTemplate>(CompileTemplate{std::move(hir), target_, std::move(rest)});
-    result.lir.graph = std::move(mir.graph);
+    result.lir.graph = std::move(program.graph);
   }
+  result.dispatch = report_of(program.record);
   result.stages = std::move(stages_);
   return result;
 }

@@ -92,6 +92,8 @@ struct PipelineStage {
 };
 
 struct CompileTemplate;
+struct DispatchRecord;
+struct Legalized;
 
 /// The result of a compile.
 struct CompileResult {
@@ -122,8 +124,8 @@ class CompilePipeline {
   /// Legalizes: every node becomes an op that the target claims, or one error names all nodes that cannot.
   MirModule legalize(MirModule m, KernelDispatchReport& report);
   /// Splits off weight preparation and plans memory. The graph must be legal, and static except for runtime and bucket
-  /// symbols. `report` is the report of the legalization; it also gets what a device refused only within its partition.
-  LirModule plan_lir(const MirModule& m, KernelDispatchReport* report = nullptr);
+  /// symbols.
+  LirModule plan_lir(const MirModule& m);
 
   /// Runs the whole pipeline. A module at a later stage skips the earlier stages. A module at stage Lir is checked
   /// against this target, with its plan. Symbols without a value give a result to specialise.
@@ -132,6 +134,12 @@ class CompilePipeline {
 
  private:
   PassContext context(FusionReport* report) const;
+  KernelDispatchConfig kernel_dispatch() const { return options_.kernel_dispatch.value_or(KernelDispatchConfig{}); }
+  Legalized legalize_graph(Graph g);
+  Legalized legalize_or_throw(MirModule m);
+  void clean_up(Legalized& legal);
+  KernelDispatchReport report_of(const DispatchRecord& record) const;
+  LirModule plan_graph(const Graph& legal, DispatchRecord& record);
   bool has_extents(const Graph& g) const;
   void check_runtime_symbols(const Graph& g) const;
   void keep(std::string name, const Graph& g);

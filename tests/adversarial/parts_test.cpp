@@ -3,9 +3,12 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <map>
+#include <string>
 
 #include "rlx/device/registry.h"
 #include "rlx/ir/inspect.h"
+#include "rlx/ir/op_def.h"
 #include "rlx/ir/text.h"
 #include "rlx/runtime/device_ext.h"
 #include "tests/adversarial/check_on_adversarial.h"
@@ -74,6 +77,27 @@ TEST_CASE("parts: what a device of whole values refuses runs on the cpu, and the
   }
   CHECK(sorted);
   CHECK(whole);
+}
+
+TEST_CASE("parts: the report counts the nodes that run, with those that decompositions within partitions made") {
+  test::AdversarialOptions mode = whole_values({OpKind::Sort});
+  mode.refuse_on_inputs = {OpKind::Softmax};
+  const AdversarialScope adversary(mode);
+  Graph g("cut");
+  const Expr x = g.input("x", f32({4, 6}));
+  // The device claims softmax on the whole graph. Its partition begins after the sort, so there softmax reads an input.
+  g.set_outputs({g.softmax(g.sort(g.tanh(x), 1), 1)});
+  const CompiledGraph f = Session(AdversarialScope::kDevice).compile(Graph(g));
+  const CompileResult& result = f.compile_result();
+  std::map<std::string, std::size_t> runs, reported;
+  for (const Node& n : result.lir.graph.nodes())
+    if (!needs_no_kernel(n)) ++runs[std::string(op_def(n.op).name)];
+  for (const KindDispatch& k : result.dispatch.summaries)
+    if (k.path == DispatchPath::Native || k.path == DispatchPath::HostFallback) reported[k.name] += k.node_count;
+  CHECK(reported == runs);
+  CHECK_FALSE(runs.contains("softmax"));
+  CHECK(runs.size() > 2);  // beside activations and the sort, what softmax became
+  CHECK(contains(result.dispatch.text(), "  softmax: 1 rewritten: the test asks it to refuse what reads an input\n"));
 }
 
 TEST_CASE("parts: a graph that the device takes whole has none") {
