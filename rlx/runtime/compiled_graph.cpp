@@ -194,7 +194,8 @@ Cost cost_of(const BoundInstance& s, const Node& n) {
   for (std::size_t i = 0; i < ins.size() && !lir.plan.opaque; ++i) {
     const LirValue& value = lir.plan.at(n.inputs[i]);
     if (value.place == Place::Prepared)
-      cost.read_bytes += static_cast<double>(s.weights[value.index].bytes) - static_cast<double>(ins[i].size_bytes());
+      cost.read_bytes +=
+          static_cast<double>(s.weights->views[value.index].bytes) - static_cast<double>(ins[i].size_bytes());
   }
   return cost;
 }

@@ -155,7 +155,7 @@ CompiledGraph::Impl* CompiledGraph::Impl::take_spare() {
     spare->extent_rows = extent_rows;
     spare->handles = handles;
     spare->weights = weights;
-    for (const PreparedWeights& p : spare->prepared) weights->add(p.code->weights);
+    spare->register_programs();
     ++spare->binding_generation;
     spare->changes = changes;
   }
@@ -175,8 +175,7 @@ void CompiledGraph::Impl::release_spare_weights() {
     Impl* const spare = place.load(std::memory_order_acquire);
     if (!spare) continue;
     spare->weights.reset();
-    for (PreparedWeights& p : spare->prepared) p = {p.code, 0, {}};
-    for (auto& s : spare->shapes) s->weights.clear(), s->binding_generation = 0;
+    for (auto& s : spare->shapes) s->weights.reset(), s->binding_generation = 0;
     spare->changes = kNever;
   }
 }

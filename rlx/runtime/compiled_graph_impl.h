@@ -23,20 +23,13 @@
 
 namespace rlx {
 
-/// The weights that the kernels of one program read.
-struct PreparedWeights {
-  std::shared_ptr<const Compilation> code;
-  std::uint64_t binding_generation = 0;  // binding generation of the instance when they were prepared
-  WeightTable weights;
-};
-
 /// A program at its extents, bound to the memory of one instance, with the argument tables of its runs.
 struct BoundInstance {
   std::shared_ptr<const Specialization> spec;
   std::unique_ptr<Instance> bound;
   std::vector<BufferView> arenas;
   std::uint64_t binding_generation = 0;  // binding generation of the instance when `weights` and `states` were filled
-  std::vector<BufferView> weights;
+  std::shared_ptr<const WeightTable> weights;  // programs of one compilation share it
   std::vector<RunSlot> inputs, outputs, states;
   std::vector<std::shared_ptr<Buffer>> input_buffer_slots, output_buffer_slots;  // of `inputs` and `outputs`, on an
                                                                                  // opaque device
@@ -193,7 +186,6 @@ struct CompiledGraph::Impl {
   struct CheckedRun;
   std::shared_ptr<CheckedRun> checked;               // what the current run reads, if it is checked for NaN
   std::list<std::unique_ptr<BoundInstance>> shapes;  // most recently used first
-  std::list<PreparedWeights> prepared;               // most recently used first
 
   /// The names of runs in a trace.
   struct RunNames {
@@ -232,10 +224,10 @@ struct CompiledGraph::Impl {
   /// tables of `s` say.
   bool place_states(const Compilation& c, const BoundInstance& s);
   void move_state(StateCell& cell, const std::shared_ptr<OpenDevice>& to) const;
-  /// The entry of `c` in `prepared`. From now on weights are packed for `c` as soon as they are set.
-  PreparedWeights& known(const std::shared_ptr<const Compilation>& c);
+  /// From now on `weights` packs for all our programs as soon as a weight is set.
+  void register_programs();
   /// The weights of `c`. Prepares those that are not prepared yet.
-  const WeightTable& prepare(const std::shared_ptr<const Compilation>& c);
+  std::shared_ptr<const WeightTable> prepared(const std::shared_ptr<const Compilation>& c);
   BoundInstance& use(std::shared_ptr<const Specialization> spec);
   void bind(BoundInstance& s);
   /// The program for the dimensions of the views. When the run computes symbols, this call runs all steps before the

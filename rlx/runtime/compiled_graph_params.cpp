@@ -181,7 +181,7 @@ void CompiledGraph::share_weights_from(const CompiledGraph& other) try {
   on->require_present();
   on->release_spare_weights();
   on->weights = std::move(theirs);
-  for (const PreparedWeights& p : on->prepared) on->weights->add(p.code->weights);
+  on->register_programs();
   ++on->binding_generation;
 } catch (const std::bad_alloc&) {
   throw_out_of_memory("CompiledGraph::share_weights_from");
@@ -206,7 +206,7 @@ void CompiledGraph::finalize() try {
   const TraceSpan span("weights", "finalize", on->code->source.name());
   if (!on->shapes.empty()) return on->bind(on->last());
   if (auto common = on->code->common()) {
-    on->prepare(common);
+    (void)on->prepared(common);
     return;
   }
   if (const std::vector<std::string> unset = on->unset_params(); !unset.empty())

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 #include <string_view>
 #include <unordered_set>
 
@@ -54,8 +55,8 @@ std::unique_ptr<CompiledGraph::Impl> CompiledGraph::Impl::make(std::shared_ptr<S
     std::vector<std::vector<std::int64_t>> dims;
     for (const IoInfo& info : impl->code->inputs) dims.push_back(info.shape.static_dims());
     impl->use(impl->code->specialize(dims));
-  } else if (auto common = impl->code->common()) {
-    impl->known(common);
+  } else {
+    impl->register_programs();
   }
   return impl;
 }
@@ -68,7 +69,9 @@ BoundInstance& CompiledGraph::Impl::use(std::shared_ptr<const Specialization> sp
     }
   auto fresh = std::make_unique<BoundInstance>();
   fresh->spec = std::move(spec);
-  known(fresh->spec->code);
+  const auto& c = fresh->spec->code;
+  if (std::none_of(shapes.begin(), shapes.end(), [&](const auto& other) { return other->spec->code == c; }))
+    weights->add(c->weights);
   fresh->inputs.resize(fresh->spec->inputs.size());
   fresh->outputs.resize(fresh->spec->outputs.size());
   fresh->results.resize(fresh->spec->outputs.size());
@@ -80,29 +83,25 @@ BoundInstance& CompiledGraph::Impl::use(std::shared_ptr<const Specialization> sp
   return *shapes.front();
 }
 
-PreparedWeights& CompiledGraph::Impl::known(const std::shared_ptr<const Compilation>& c) {
-  auto it = std::find_if(prepared.begin(), prepared.end(), [&](const PreparedWeights& p) { return p.code == c; });
-  if (it != prepared.end()) {
-    prepared.splice(prepared.begin(), prepared, it);
-  } else {
-    weights->add(c->weights);
-    prepared.push_front({c, 0, {}});
-    constexpr std::size_t kMaxPrepared = 32;
-    if (prepared.size() > kMaxPrepared) prepared.pop_back();
-  }
-  return prepared.front();
+void CompiledGraph::Impl::register_programs() {
+  std::set<std::shared_ptr<const Compilation>> programs;
+  for (const auto& s : shapes) programs.insert(s->spec->code);
+  if (programs.empty())
+    if (auto common = code->common()) programs.insert(std::move(common));
+  for (const auto& c : programs) weights->add(c->weights);
 }
 
-const WeightTable& CompiledGraph::Impl::prepare(const std::shared_ptr<const Compilation>& c) {
-  PreparedWeights& p = known(c);
-  if (p.binding_generation != binding_generation) {
-    const TraceScope traced(trace());
-    const TraceSpan span("weights", "prepare weights", code->source.name());
-    p.weights = {};  // its buffers may be written when nobody else holds them
-    p.weights = weights->prepare(c->weights, {*code->backend, *code->target, code->backend_options, *device, *stream});
-    p.binding_generation = binding_generation;
+std::shared_ptr<const WeightTable> CompiledGraph::Impl::prepared(const std::shared_ptr<const Compilation>& c) {
+  for (const auto& s : shapes) {
+    if (s->binding_generation != binding_generation)
+      s->weights.reset();  // its buffers may be written when nobody else holds them
+    else if (s->spec->code == c)
+      return s->weights;
   }
-  return p.weights;
+  const TraceScope traced(trace());
+  const TraceSpan span("weights", "prepare weights", code->source.name());
+  return std::make_shared<const WeightTable>(
+      weights->prepare(c->weights, {*code->backend, *code->target, code->backend_options, *device, *stream}));
 }
 
 // Prepares the memory, tables and code of the next run. Does nothing once they are ready.
@@ -115,7 +114,7 @@ void CompiledGraph::Impl::bind(BoundInstance& s) {
   }
   if (place_states(c, s)) ++binding_generation;
   if (s.binding_generation != binding_generation) {
-    s.weights = prepare(s.spec->code).views;
+    s.weights = prepared(s.spec->code);
     s.states.clear(), s.cells.clear(), s.updates.clear(), s.moves.clear();
     const Graph& run = s.spec->lir().graph;
     std::unordered_set<std::string_view> updated;  // by the whole program, past any sync point
@@ -335,7 +334,7 @@ Event CompiledGraph::Impl::submit(BoundInstance& s, StepRange range, std::span<c
   const TraceSpan span(apart, apart ? run_names().submit : 0, apart ? run_names().device : 0);
   try {
     const GuardedReads reads;
-    done = s.bound->submit({s.inputs, outputs, s.states, s.weights, binding_generation, times, range}, *stream);
+    done = s.bound->submit({s.inputs, outputs, s.states, s.weights->views, binding_generation, times, range}, *stream);
     if (any_damaged_mapping()) check_files(s);
   } catch (...) {
     run_thrown = true;

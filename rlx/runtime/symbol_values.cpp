@@ -142,7 +142,7 @@ BufferView place_of(const BoundInstance& s, Value v) {
   switch (w.place) {
     case Place::Arena: return part(s.arenas[w.index]);
     case Place::Input: return part(s.inputs[w.index].view);
-    case Place::Prepared: return part(s.weights[w.index]);
+    case Place::Prepared: return part(s.weights->views[w.index]);
     case Place::State: return part(s.states[w.index].view);
     case Place::Constant: {
       const Tensor& t = lir.graph.node(NodeId{w.index}).op.as<ops::Constant>().value;

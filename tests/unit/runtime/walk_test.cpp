@@ -5,6 +5,7 @@
 #include "rlx/backends/cpu/custom_kernel.h"
 #include "rlx/ir/custom_op.h"
 #include "rlx/runtime/session.h"
+#include "tests/support/paths.h"
 
 #if defined(__linux__) && defined(__GLIBC__)
 #include <cxxabi.h>
@@ -19,6 +20,8 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <regex>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -139,6 +142,25 @@ std::vector<std::string> walk_of(CompiledGraph& program) {
   return {between.begin() + 1, between.end() - 1};
 }
 
+/// What the figure of ARCHITECTURE.md names: the objects that hold state, and the numbered functions.
+struct WalkFigure {
+  std::vector<std::string> holders, calls;
+};
+WalkFigure walk_figure() {
+  const std::string page = test::read_file(test::source_path("ARCHITECTURE.md"));
+  const std::size_t begin = page.find("\n holds  "), end = page.find("```", begin);
+  REQUIRE(end != std::string::npos);
+  WalkFigure figure;
+  std::istringstream lines(page.substr(begin, end - begin));
+  const std::regex holder("^ ([A-Z][A-Za-z]*) .*"), call(".* [1-9] ([A-Za-z:]+(?: of the task)?).*");
+  std::smatch match;
+  for (std::string line; std::getline(lines, line);) {
+    if (std::regex_match(line, match, holder)) figure.holders.push_back(match[1]);
+    if (std::regex_match(line, match, call)) figure.calls.push_back(match[1]);
+  }
+  return figure;
+}
+
 void check_walk(int threads, const std::vector<std::string>& figure) {
   CompiledGraph program = walk_program(threads);
   const std::vector<std::string> walk = walk_of(program);
@@ -161,5 +183,12 @@ TEST_CASE("walk: the functions between run_into and a kernel are those of the fi
   check_walk(1, {impl + "run(", impl + "submit(", "rlx::cpu::CpuInstance::submit(", "rlx::cpu::run_in_order(", task});
   check_walk(2, {impl + "run(", impl + "submit(", "rlx::cpu::CpuInstance::submit(", "rlx::ThreadPool::run(",
                  "rlx::ThreadPool::Impl::work(", task});
+}
+
+TEST_CASE("walk: the figure has four holders of state and six functions") {
+  const WalkFigure figure = walk_figure();
+  CHECK(figure.holders == std::vector<std::string>{"CompiledGraph", "Executable", "Instance", "Task"});
+  CHECK(figure.calls == std::vector<std::string>{"Impl::run", "Impl::submit", "CpuInstance::submit", "ThreadPool::run",
+                                                 "ThreadPool::Impl::work", "run of the task"});
 }
 #endif
