@@ -26,23 +26,21 @@ NodeDispatch taking(const Node& n, DispatchPath path, const char* why) {
   return {n.kind(), std::string(op_def(n.op).name), path, why};
 }
 
-// How a node is handled. A claim may cost as much as writing the kernel's program, so the answer is cached.
-struct Handling {
-  std::optional<DispatchPath> decomposed_by;  // why it is decomposed; none when it is not
-  std::optional<const char*> refused;         // the target's answer, if it was asked: null or the reason
-};
-Handling handling_of(const Graph& g, NodeId id, const Claims& claims, const KernelDispatchConfig& dispatch) {
+bool is_decomposed(const NodeDispatch& n) { return n.path == DispatchPath::CommonIr || n.path == DispatchPath::Rewritten; }
+
+// Native or decomposed; none when the target was not asked, because the node is never decomposed. A claim may cost as
+// much as writing the kernel's program, so no node is asked twice.
+std::optional<NodeDispatch> native_or_decomposed(const Graph& g, NodeId id, const Claims& claims,
+                                                 const KernelDispatchConfig& dispatch) {
   const Node& n = g.node(id);
-  if (n.kind() == OpKind::OptimizationBarrier) {
-    const char* why = claims.refuses(g, id);
-    return why ? Handling{DispatchPath::Rewritten, why} : Handling{{}, nullptr};
+  if (n.kind() != OpKind::OptimizationBarrier) {
+    if (needs_no_kernel(n) || !op_def(n.op).decompose.has()) return std::nullopt;
+    const KernelDispatchPolicy policy = dispatch.policy_of(n.kind());
+    if (policy == KernelDispatchPolicy::ForceCommon) return taking(n, DispatchPath::CommonIr, nullptr);
+    if (policy == KernelDispatchPolicy::ForceNative) return std::nullopt;
   }
-  if (needs_no_kernel(n) || !op_def(n.op).decompose.has()) return {};
-  const KernelDispatchPolicy policy = dispatch.policy_of(n.kind());
-  if (policy == KernelDispatchPolicy::ForceCommon) return {DispatchPath::CommonIr, {}};
-  if (policy == KernelDispatchPolicy::ForceNative) return {};
-  if (const char* why = claims.refuses(g, id)) return {DispatchPath::Rewritten, why};
-  return {{}, nullptr};
+  const char* why = claims.refuses(g, id);
+  return taking(n, why ? DispatchPath::Rewritten : DispatchPath::Native, why);
 }
 
 // Writes the replacement of a node that the target does not take. A barrier has done its work in the passes and becomes
@@ -222,35 +220,29 @@ Legalized legalized(Graph g, const Claims& claims, std::string_view backend_name
                     const KernelDispatchConfig& dispatch) {
   DispatchRecord record;
   BodyRewriter bodies(claims, backend_name, dispatch, record);
-  std::vector<Handling> nodes;
-  for (int round = 0; round < kMaxRounds; ++round) {
+  std::vector<std::optional<NodeDispatch>> nodes;
+  for (int round = 0;; ++round) {
     g = bodies.legal(std::move(g));  // includes bodies that the previous round made
-    nodes.clear();
-    for (std::uint32_t i = 0; i < g.num_nodes(); ++i) nodes.push_back(handling_of(g, NodeId{i}, claims, dispatch));
-    if (std::none_of(nodes.begin(), nodes.end(), [](const Handling& h) { return h.decomposed_by.has_value(); })) break;
-    Rebuilder r(g, "legalize");
+    nodes.assign(g.num_nodes(), std::nullopt);
+    if (round == kMaxRounds) break;
+    bool any = false;
     for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
-      const NodeId id{i};
-      if (!nodes[i].decomposed_by) {
-        r.copy(id);
-        continue;
-      }
-      const Node& n = g.node(id);
-      record.decomposed.push_back(taking(n, *nodes[i].decomposed_by, nodes[i].refused.value_or(nullptr)));
-      std::vector<Expr> operands = r.operands(id);
-      r.replace(id, written_out(r.graph(), n.op, operands, claims));
+      nodes[i] = native_or_decomposed(g, NodeId{i}, claims, dispatch);
+      any = any || (nodes[i] && is_decomposed(*nodes[i]));
     }
-    g = drop_dead(std::move(r).finish());
-    nodes.clear();
+    if (!any) break;
+    g = *replace_nodes(g, "legalize", [&](Rebuilder& r, NodeId id) -> Replacement {
+      std::optional<NodeDispatch>& node = nodes[id.index];
+      if (!node || !is_decomposed(*node)) return std::nullopt;
+      record.decomposed.push_back(std::move(*node));
+      return written_out(r.graph(), g.node(id).op, r.operands(id), claims);
+    });
   }
   for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
-    const NodeId id{i};
-    const Node& n = g.node(id);
-    if (needs_no_kernel(n)) continue;
-    const bool claimed = i < nodes.size() && nodes[i].refused && !*nodes[i].refused;
-    record.left.push_back(claimed ? taking(n, DispatchPath::Native, nullptr) : dispatch_of(g, id, claims, dispatch));
+    if (needs_no_kernel(g.nodes()[i])) continue;
+    record.left.push_back(nodes[i] ? std::move(*nodes[i]) : dispatch_of(g, NodeId{i}, claims, dispatch));
     if (record.left.back().path == DispatchPath::Unsupported)
-      record.unsupported.push_back(offender(g, id, claims, backend_name, dispatch));
+      record.unsupported.push_back(offender(g, NodeId{i}, claims, backend_name, dispatch));
   }
   bodies.record_left(g);
   return {std::move(g), std::move(record)};

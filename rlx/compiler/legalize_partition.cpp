@@ -54,25 +54,19 @@ constexpr int kMostRounds = 16;
 // Decomposes the refused nodes and legalizes the result. None when no node may be decomposed.
 std::optional<Graph> without_refused(const Graph& g, const Target& target, const KernelDispatchConfig& dispatch,
                                      std::uint32_t home, std::vector<NodeDispatch>& decomposed) {
-  std::vector<bool> write_out(g.num_nodes(), false);
-  for (const Refused& refused : refused_in_parts(g, target, home)) {
-    const Node& n = g.node(refused.node);
-    if (dispatch.policy_of(n.kind()) == KernelDispatchPolicy::ForceNative) continue;
-    write_out[refused.node.index] = true;
-    decomposed.push_back({n.kind(), std::string(op_def(n.op).name), DispatchPath::Rewritten, refused.why});
-  }
-  Rebuilder r(g, "hand-over");
-  for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
-    const NodeId id{i};
-    if (!write_out[i]) {
-      r.copy(id);
-      continue;
-    }
-    const std::vector<Expr> operands = r.operands(id);
-    r.replace(id, decompose_into(r.graph(), g.node(id).op, operands));
-  }
-  if (!r.changed()) return std::nullopt;
-  Legalized again = legalized(drop_dead(std::move(r).finish()), target, target.name(), dispatch);
+  std::map<NodeId, const char*> refused;
+  for (const Refused& node : refused_in_parts(g, target, home))
+    if (dispatch.policy_of(g.node(node.node).kind()) != KernelDispatchPolicy::ForceNative)
+      refused.emplace(node.node, node.why);
+  std::optional<Graph> written = replace_nodes(g, "hand-over", [&](Rebuilder& r, NodeId id) -> Replacement {
+    const auto why = refused.find(id);
+    if (why == refused.end()) return std::nullopt;
+    const OpBox& op = g.node(id).op;
+    decomposed.push_back({op.kind(), std::string(op_def(op).name), DispatchPath::Rewritten, why->second});
+    return decompose_into(r.graph(), op, r.operands(id));
+  });
+  if (!written) return std::nullopt;
+  Legalized again = legalized(std::move(*written), target, target.name(), dispatch);
   std::move(again.record.decomposed.begin(), again.record.decomposed.end(), std::back_inserter(decomposed));
   return in_order(std::move(again.graph));
 }

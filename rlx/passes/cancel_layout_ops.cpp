@@ -188,17 +188,10 @@ bool may_become_simpler(const Graph& g, const Node& n) {
 std::optional<Graph> run_cancel_layout_ops(const Graph& g, const PassContext&) {
   if (std::none_of(g.nodes().begin(), g.nodes().end(), [&](const Node& n) { return may_become_simpler(g, n); }))
     return std::nullopt;
-  Rebuilder r(g, cancel_layout_ops.name);
-  for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
-    NodeId id{i};
-    std::optional<Expr> simpler = simplify(r.graph(), g.node(id), r.operands(id));
-    if (simpler)
-      r.replace(id, {*simpler});
-    else
-      r.copy(id);
-  }
-  if (!r.changed()) return std::nullopt;
-  return drop_dead(std::move(r).finish());
+  return replace_nodes(g, cancel_layout_ops.name, [&](Rebuilder& r, NodeId id) -> Replacement {
+    const std::optional<Expr> simpler = simplify(r.graph(), g.node(id), r.operands(id));
+    return simpler ? Replacement({*simpler}) : std::nullopt;
+  });
 }
 
 }  // namespace

@@ -80,42 +80,26 @@ std::optional<ConvAxes> filters_last(const ConvGeometry& g) {
 std::optional<Graph> run_canonicalize_convs(const Graph& g, const PassContext& context) {
   const auto is_conv = [](const Node& n) { return n.kind() == OpKind::Conv; };
   if (std::none_of(g.nodes().begin(), g.nodes().end(), is_conv)) return std::nullopt;
-  Rebuilder r(g, canonicalize_convs.name);
   ParamOnly param_only;
-  for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
-    const NodeId id{i};
+  return replace_nodes(g, canonicalize_convs.name, [&](Rebuilder& r, NodeId id) -> Replacement {
     const Node& n = g.node(id);
-    if (!is_conv(n)) {
-      r.copy(id);
-      continue;
-    }
+    if (!is_conv(n)) return std::nullopt;
     const std::vector<Expr> in = r.operands(id);
     const auto& op = n.op.as<ops::Conv>();
     const ConvGeometry geo = conv_geometry(op, in[0].rank());
     if (is_pointwise(geo, in[1].shape())) {
       const Expr product = pointwise_matmul(r.graph(), op, in[0], in[1]);
-      if (!context.refuses(product, n)) {
-        r.replace(id, {product});
-        continue;
-      }
+      if (!context.refuses(product, n)) return {{product}};
     }
     const std::optional<ConvAxes> perm = filters_last(geo);
-    if (!perm || !param_only(g, n.inputs[1])) {
-      r.copy(id);
-      continue;
-    }
+    if (!perm || !param_only(g, n.inputs[1])) return std::nullopt;
     ops::Conv moved = op;
     const std::int64_t rank = in[0].rank();
     moved.rhs_spec = {rank - 1, rank - 2};
     for (std::int64_t a = 0; a + 2 < rank; ++a) moved.rhs_spec.push_back(a);
     const Expr conv = r.graph().add(std::move(moved), {in[0], r.graph().transpose(in[1], *perm)});
-    if (context.refuses(conv, n))
-      r.copy(id);
-    else
-      r.replace(id, {conv});
-  }
-  if (!r.changed()) return std::nullopt;
-  return drop_dead(std::move(r).finish());
+    return context.refuses(conv, n) ? std::nullopt : Replacement({conv});
+  });
 }
 
 }  // namespace

@@ -124,15 +124,10 @@ Dot as_dot(const ops::DotGeneral& dot, Expr lhs, Expr rhs) {
 std::optional<Graph> run_canonicalize_dots(const Graph& g, const PassContext& context) {
   const auto is_product = [](const Node& n) { return n.kind() == OpKind::MatMul || n.kind() == OpKind::DotGeneral; };
   if (std::none_of(g.nodes().begin(), g.nodes().end(), is_product)) return std::nullopt;
-  Rebuilder r(g, canonicalize_dots.name);
-  ParamOnly param_only;  // of r.graph()
-  for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
-    NodeId id{i};
+  ParamOnly param_only;  // of the new graph
+  return replace_nodes(g, canonicalize_dots.name, [&](Rebuilder& r, NodeId id) -> Replacement {
     const Node& n = g.node(id);
-    if (!is_product(n)) {
-      r.copy(id);
-      continue;
-    }
+    if (!is_product(n)) return std::nullopt;
     std::vector<Expr> in = r.operands(id);
     Expr product;  // MatMul is defined by its decomposition: expands and a reshape around one dot
     Dot plain;
@@ -144,23 +139,16 @@ std::optional<Graph> run_canonicalize_dots(const Graph& g, const PassContext& co
       plain = as_dot(made.op.as<ops::DotGeneral>(), r.graph().expr(made.inputs[0]), r.graph().expr(made.inputs[1]));
     }
     Dot best = absorbed(r.graph(), plain, param_only);
-    if (best.lhs.x == plain.lhs.x && best.rhs.x == plain.rhs.x) {
-      if (product.valid())
-        r.replace(id, {product});
-      else
-        r.copy(id);
-      continue;
-    }
+    if (best.lhs.x == plain.lhs.x && best.rhs.x == plain.rhs.x)
+      return product.valid() ? Replacement({product}) : std::nullopt;
     // Reading in place is better only when the target's kernel takes the strides.
     Expr candidate = r.graph().dot_general(best.lhs.x, best.rhs.x, dims_of(best));
     if (context.refuses(candidate, n)) {
       if (!product.valid()) product = r.graph().dot_general(in[0], in[1], dims_of(plain));
       if (!context.refuses(product, n)) candidate = product;
     }
-    r.replace(id, {candidate});
-  }
-  if (!r.changed()) return std::nullopt;
-  return drop_dead(std::move(r).finish());
+    return {{candidate}};
+  });
 }
 
 }  // namespace

@@ -124,19 +124,13 @@ std::optional<Graph> run_eliminate_common_subexpressions(const Graph& g, const P
       any = true;
   }
   if (!any) return std::nullopt;
-  Rebuilder r(g, eliminate_common_subexpressions.name);
-  for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
-    const NodeId id{i};
-    if (first_of[i] == i) {
-      r.copy(id);
-      continue;
-    }
+  return replace_nodes(g, eliminate_common_subexpressions.name, [&](Rebuilder& r, NodeId id) -> Replacement {
+    const NodeId first{first_of[id.index]};
+    if (first == id) return std::nullopt;
     std::vector<Expr> results;
-    for (std::uint32_t k = 0; k < g.node(id).num_results(); ++k)
-      results.push_back(r.expr(Value(NodeId{first_of[i]}, k)));
-    r.replace(id, results);
-  }
-  return drop_dead(std::move(r).finish());
+    for (std::uint32_t k = 0; k < g.node(id).num_results(); ++k) results.push_back(r.expr(Value(first, k)));
+    return results;
+  });
 }
 
 }  // namespace

@@ -91,24 +91,16 @@ std::optional<Graph> run_fold_constants(const Graph& g, const PassContext&) {
   // Usually nothing folds, and the graph need not be copied.
   if (std::none_of(g.nodes().begin(), g.nodes().end(), [&](const Node& n) { return fold(g, n, n.inputs).has_value(); }))
     return std::nullopt;
-  Rebuilder r(g, fold_constants.name);
   std::vector<Value> operands;
-  for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
-    NodeId id{i};
-    const Node& n = g.node(id);
+  return replace_nodes(g, fold_constants.name, [&](Rebuilder& r, NodeId id) -> Replacement {
     operands.clear();
-    for (Value v : n.inputs) operands.push_back(r.mapped(v));
-    std::optional<std::vector<Tensor>> values = fold(r.graph(), n, operands);
-    if (!values) {
-      r.copy(id);
-      continue;
-    }
+    for (Value v : g.node(id).inputs) operands.push_back(r.mapped(v));
+    std::optional<std::vector<Tensor>> values = fold(r.graph(), g.node(id), operands);
+    if (!values) return std::nullopt;
     std::vector<Expr> results;
     for (Tensor& t : *values) results.push_back(r.graph().constant(std::move(t)));
-    r.replace(id, results);
-  }
-  if (!r.changed()) return std::nullopt;
-  return drop_dead(std::move(r).finish());
+    return results;
+  });
 }
 
 }  // namespace

@@ -165,15 +165,15 @@ std::vector<Value> with_more(const std::vector<Expr>& old, const LoopParts& p, c
   return out;
 }
 
-bool hoist(Rebuilder& r, NodeId id) {
+Replacement hoist(Rebuilder& r, NodeId id) {
   const Node& n = r.source().node(id);
   const std::optional<LoopParts> p = loop_parts(n.op);
-  if (!p) return false;
+  if (!p) return std::nullopt;
   const auto* scan = n.op.get_if<ops::Scan>();
   const auto* loop = n.op.get_if<ops::While>();
   Body body(scan ? *scan->body : *loop->body, *p);
   const Leaving leaving = body.find();
-  if (!leaving.any()) return false;
+  if (!leaving.any()) return std::nullopt;
   const std::vector<Expr> operands = r.operands(id);
   std::vector<Expr> made, invariants, xs;
   for (Value v : leaving.invariants) invariants.push_back(body.copy_to(r.graph(), v, operands, made));
@@ -222,18 +222,13 @@ bool hoist(Rebuilder& r, NodeId id) {
   const Expr first = r.graph().add(std::move(form), with_more(operands, *p, invariants, xs), n.origin.loc);
   std::vector<Expr> results;
   for (std::uint32_t k = 0; k < n.num_results(); ++k) results.push_back(first.result(k));
-  r.replace(id, results);
-  return true;
+  return results;
 }
 
 std::optional<Graph> run_hoist_invariants(const Graph& g, const PassContext&) {
   if (std::none_of(g.nodes().begin(), g.nodes().end(), [](const Node& n) { return loop_parts(n.op).has_value(); }))
     return std::nullopt;
-  Rebuilder r(g, hoist_invariants.name);
-  for (std::uint32_t i = 0; i < g.num_nodes(); ++i)
-    if (!hoist(r, NodeId{i})) r.copy(NodeId{i});
-  if (!r.changed()) return std::nullopt;
-  return drop_dead(std::move(r).finish());
+  return replace_nodes(g, hoist_invariants.name, hoist);
 }
 
 }  // namespace

@@ -138,18 +138,11 @@ std::optional<Expr> without_repeats(Graph& g, const Node& n, const Expr& x) {
 std::optional<Graph> run_reduce_broadcasts(const Graph& g, const PassContext&) {
   if (std::none_of(g.nodes().begin(), g.nodes().end(), [](const Node& n) { return n.kind() == OpKind::Reduce; }))
     return std::nullopt;
-  Rebuilder r(g, reduce_broadcasts.name);
-  for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
-    const NodeId id{i};
-    std::optional<Expr> once;
-    if (g.node(id).kind() == OpKind::Reduce) once = without_repeats(r.graph(), g.node(id), r.operands(id)[0]);
-    if (once)
-      r.replace(id, {*once});
-    else
-      r.copy(id);
-  }
-  if (!r.changed()) return std::nullopt;
-  return drop_dead(std::move(r).finish());
+  return replace_nodes(g, reduce_broadcasts.name, [&](Rebuilder& r, NodeId id) -> Replacement {
+    if (g.node(id).kind() != OpKind::Reduce) return std::nullopt;
+    const std::optional<Expr> once = without_repeats(r.graph(), g.node(id), r.operands(id)[0]);
+    return once ? Replacement({*once}) : std::nullopt;
+  });
 }
 
 }  // namespace

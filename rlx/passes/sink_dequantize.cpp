@@ -226,29 +226,18 @@ std::optional<Graph> run_sink_dequantize(const Graph& g, const PassContext& cont
   if (std::none_of(g.nodes().begin(), g.nodes().end(), [](const Node& n) { return n.kind() == OpKind::Dequantize; }))
     return std::nullopt;
   const UseIndex uses(g);
-  Rebuilder r(g, sink_dequantize.name);
-  for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
-    const NodeId id{i};
+  return replace_nodes(g, sink_dequantize.name, [&](Rebuilder& r, NodeId id) -> Replacement {
     const Node& n = g.node(id);
     const OpKind kind = n.kind();
     const bool reads_part = kind == OpKind::Gather || kind == OpKind::Slice;
-    if (!reads_part && kind != OpKind::Transpose && kind != OpKind::Concat) {
-      r.copy(id);
-      continue;
-    }
-    if (context.claims->reads_encoded(g, id, 0)) {  // its kernel decodes only what it gathers
-      r.copy(id);
-      continue;
-    }
+    if (!reads_part && kind != OpKind::Transpose && kind != OpKind::Concat) return std::nullopt;
+    if (context.claims->reads_encoded(g, id, 0)) return std::nullopt;  // its kernel decodes only what it gathers
     const std::vector<Expr> operands = r.operands(id);
     std::vector<Coded> parts;
     for (const Expr& x : operands)
       if (std::optional<Coded> c = coded(r.graph(), x)) parts.push_back(std::move(*c));
     const std::size_t wanted = kind == OpKind::Concat ? operands.size() : 1;
-    if (parts.size() != wanted || !coded(r.graph(), operands[0])) {
-      r.copy(id);
-      continue;
-    }
+    if (parts.size() != wanted || !coded(r.graph(), operands[0])) return std::nullopt;
     // Decoding only a part is cheaper, unless another reader needs the whole decoded value anyway.
     Moved moved = MoveRefusal{MissReason::MultiConsumer, {}};
     std::string readers;
@@ -268,14 +257,11 @@ std::optional<Graph> run_sink_dequantize(const Graph& g, const PassContext& cont
       moved = sink.concat(parts);
     if (const auto* stop = std::get_if<MoveRefusal>(&moved)) {
       context.missed(kDequantizePattern, g, id, stop->reason, stop->detail);
-      r.copy(id);
-    } else {
-      context.fused(kDequantizePattern);
-      r.replace(id, {std::get<Expr>(moved)});
+      return std::nullopt;
     }
-  }
-  if (!r.changed()) return std::nullopt;
-  return drop_dead(std::move(r).finish());
+    context.fused(kDequantizePattern);
+    return {{std::get<Expr>(moved)}};
+  });
 }
 
 }  // namespace

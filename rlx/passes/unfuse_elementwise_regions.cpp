@@ -8,19 +8,11 @@ namespace rlx {
 namespace {
 
 std::optional<Graph> run_unfuse_elementwise_regions(const Graph& g, const PassContext& context) {
-  Rebuilder r(g, unfuse_elementwise_regions.name);
-  for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
-    NodeId id{i};
+  return replace_nodes(g, unfuse_elementwise_regions.name, [&](Rebuilder& r, NodeId id) -> Replacement {
     const auto* region = g.node(id).op.get_if<ops::ElementwiseRegion>();
-    if (region && (context.options.unfuse_elementwise_regions || !context.claims->claims(g, id))) {
-      const std::vector<Expr> operands = r.operands(id);
-      r.replace(id, inline_body(r.graph(), *region->body, operands));
-    } else {
-      r.copy(id);
-    }
-  }
-  if (!r.changed()) return std::nullopt;
-  return drop_dead(std::move(r).finish());
+    if (!region || (!context.options.unfuse_elementwise_regions && context.claims->claims(g, id))) return std::nullopt;
+    return inline_body(r.graph(), *region->body, r.operands(id));
+  });
 }
 
 }  // namespace

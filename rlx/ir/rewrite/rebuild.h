@@ -53,4 +53,22 @@ Graph drop_dead(Graph&& g);
 /// True when every node is an Input, Param or State, or is needed by a root: `drop_dead` would drop nothing.
 bool all_live(const Graph& g);
 
+/// The new results of a node; none keeps the node.
+using Replacement = std::optional<std::vector<Expr>>;
+/// A copy of the graph in which `f(rebuilder, id)`, a Replacement, stands for each node. Nodes that are dead then are
+/// dropped. Nullopt when no node is replaced.
+template <class F>
+std::optional<Graph> replace_nodes(const Graph& g, std::string_view pass, F f) {
+  Rebuilder r(g, pass);
+  for (std::uint32_t i = 0; i < g.num_nodes(); ++i) {
+    const NodeId id{i};
+    if (const Replacement results = f(r, id))
+      r.replace(id, *results);
+    else
+      r.copy(id);
+  }
+  if (!r.changed()) return std::nullopt;
+  return drop_dead(std::move(r).finish());
+}
+
 }  // namespace rlx
