@@ -26,7 +26,9 @@ NodeDispatch taking(const Node& n, DispatchPath path, const char* why) {
   return {n.kind(), std::string(op_def(n.op).name), path, why};
 }
 
-bool is_decomposed(const NodeDispatch& n) { return n.path == DispatchPath::CommonIr || n.path == DispatchPath::Rewritten; }
+bool is_decomposed(const NodeDispatch& n) {
+  return n.path == DispatchPath::CommonIr || n.path == DispatchPath::Rewritten;
+}
 
 // Native or decomposed; none when the target was not asked, because the node is never decomposed. A claim may cost as
 // much as writing the kernel's program, so no node is asked twice.

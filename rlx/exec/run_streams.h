@@ -20,6 +20,7 @@ class RunStreams {
   /// For a program of these devices that is bound to `first`, device number `home`.
   RunStreams(std::span<const ProgramDevice> devices, std::uint32_t home, OpenDevice& first);
 
+  std::uint32_t count() const { return static_cast<std::uint32_t>(devices_.size()); }
   OpenDevice& device(std::uint32_t d) const { return *devices_[d]; }
   bool on_host(std::uint32_t d) const { return devices_[d]->memory_model() == MemoryModel::Host; }
   /// The stream of a device. It is created on first use.

@@ -1,71 +1,36 @@
-// Programs over several devices: what each device compiles, and the order of submission.
-#include "rlx/exec/program.h"
-
+// Programs whose values have planned places: what each device compiles, and copies of values to the devices that read
+// them.
 #include <algorithm>
-#include <chrono>
 #include <map>
 #include <optional>
 #include <set>
 #include <utility>
 
+#include "rlx/exec/executor.h"
 #include "rlx/exec/fetching.h"
 #include "rlx/exec/host_control.h"
-#include "rlx/exec/parts.h"
-#include "rlx/exec/run_streams.h"
-#include "rlx/ir/inspect.h"
 #include "rlx/ir/ops/leaves.h"
-#include "rlx/ir/rewrite/roots.h"
 
 namespace rlx {
 namespace {
 
-/// Steps that one device runs without the host, or one step that the host runs or controls.
-struct Segment {
-  enum class Kind : std::uint8_t { Straight, Copy, HostControlled };
-  Kind kind = Kind::Straight;
-  StepRange steps;
-  std::uint32_t device = 0;
-  bool ordered = false;  // holds an ordered op
-};
-
-std::vector<Segment> segments_of(const LirModule& lir) {
-  std::vector<Segment> out;
-  const auto& schedule = lir.plan.schedule;
-  for (std::size_t i = 0; i < schedule.size(); ++i) {
-    const NodeId id = schedule[i].node;
-    const LirBodies* bodies = lir.plan.bodies_of(id);
-    const auto kind = bodies && bodies->host_controlled               ? Segment::Kind::HostControlled
-                      : lir.graph.node(id).kind() == OpKind::Transfer ? Segment::Kind::Copy
-                                                                      : Segment::Kind::Straight;
-    const std::uint32_t device = lir.plan.node_device(id);
-    if (kind == Segment::Kind::Straight && !out.empty() && out.back().kind == kind && out.back().device == device)
-      out.back().steps.end = i + 1;
-    else
-      out.push_back({kind, {i, i + 1}, device});
-    out.back().ordered = out.back().ordered || is_ordered(lir.graph.node(id).op);
-  }
-  return out;
-}
-
 // The copies after the last step run on the first device, whatever the device of the last step.
 void drop_final_copies(LirBufferPlan& plan) { plan.output_copies.clear(), plan.state_copies.clear(); }
 
-/// Immutable code of a program; shared by clones. `home` is the device of its inputs. For a body it is the device of
-/// the node that holds it.
-class SegmentsExecutable final : public Executable {
+class ArenaExecutable final : public PartitionedExecutable {
  public:
-  SegmentsExecutable(LirModule lir, std::span<const ProgramDevice> devices, std::uint32_t home)
-      : devices_(devices.begin(), devices.end()), home_(home), segments_(segments_of(lir)) {
+  ArenaExecutable(LirModule lir, Partitioning over) : PartitionedExecutable(std::move(over)) {
+    const auto& [partitions, devices, home] = partitioning;
     for (const LirBodies& b : lir.plan.bodies) {
-      auto& made = bodies_.emplace_back();
+      auto& made = modules.emplace_back();
       if (!b.host_controlled) continue;
       for (const LirModule& m : b.modules) made.push_back(compile_body(m, devices, lir.plan.node_device(b.node)));
     }
-    code_.resize(devices.size());
+    by_device.resize(devices.size());
     for (std::uint32_t d = 0; d < devices.size(); ++d) {
       std::vector<StepRange> ranges;
-      for (const Segment& s : segments_)
-        if (s.kind == Segment::Kind::Straight && s.device == d) ranges.push_back(s.steps);
+      for (const Partition& p : partitions)
+        if (p.kind == Partition::Kind::Straight && p.device == d) ranges.push_back(p.steps);
       const std::size_t steps = lir.plan.schedule.size();
       if (d == home && (ranges.empty() || ranges.back().end != steps)) ranges.push_back({steps, steps});
       if (ranges.empty()) continue;
@@ -78,18 +43,18 @@ class SegmentsExecutable final : public Executable {
         drop_final_copies(part.plan);
       part.others = lir.others;
       part.ranges = std::move(ranges);
-      code_[d] = devices[d].backend->compile_lir(std::move(part), devices[d].options);
+      by_device[d] = devices[d].backend->compile_lir(std::move(part), devices[d].options);
     }
-    granule_ = devices[home].backend->target(devices[home].options)->limits().copy_granule;
+    granule = devices[home].backend->target(devices[home].options)->limits().copy_granule;
   }
 
-  const LirModule& lir() const override { return code_[home_]->lir(); }
+  const LirModule& lir() const override { return by_device[partitioning.home]->lir(); }
   void encode(NodeId node, std::size_t source, const ColumnRange& columns, DType dtype, const std::byte* values,
               std::byte* layout) const override {
-    code_[home_]->encode(node, source, columns, dtype, values, layout);
+    by_device[partitioning.home]->encode(node, source, columns, dtype, values, layout);
   }
   void decode(NodeId node, std::size_t source, const std::byte* layout, DType dtype, std::byte* values) const override {
-    code_[home_]->decode(node, source, layout, dtype, values);
+    by_device[partitioning.home]->decode(node, source, layout, dtype, values);
   }
   std::unique_ptr<Instance> bind(OpenDevice& device, const LirModule& program,
                                  std::span<const BufferView> arenas) const override;
@@ -97,49 +62,33 @@ class SegmentsExecutable final : public Executable {
     const LirBufferPlan& plan = lir().plan;
     if (const LirBodies* b = plan.bodies_of(node); b && b->host_controlled) return "host-controlled";
     if (lir().graph.node(node).kind() == OpKind::Transfer) return "copy between devices";
-    const auto& code = code_[plan.node_device(node)];
+    const auto& code = by_device[plan.node_device(node)];
     return code ? code->kernel_name(node) : "none";
   }
-  std::string code() const override {
-    std::string all;
-    for (const auto& code : code_)
-      if (code) all += code->code();
-    for (const auto& bodies : bodies_)
-      for (const auto& body : bodies) all += body->code();
-    return all;
-  }
 
- private:
-  friend class SegmentsInstance;
-  std::vector<ProgramDevice> devices_;
-  std::uint32_t home_;
-  std::size_t granule_ = 1;
-  std::vector<Segment> segments_;
-  std::vector<std::unique_ptr<const Executable>> code_;                 // by device; null: it has no steps
-  std::vector<std::vector<std::unique_ptr<const Executable>>> bodies_;  // in the order of the plan
+  std::size_t granule = 1;  // of copies on the first device
 };
 
-class SegmentsInstance final : public Instance {
+class ArenaInstance final : public PartitionedInstance {
  public:
-  SegmentsInstance(const SegmentsExecutable& exe, OpenDevice& device, const LirModule& program,
-                   std::span<const BufferView> arenas)
-      : exe_(exe),
-        lir_(program),
+  ArenaInstance(const ArenaExecutable& exe, OpenDevice& device, const LirModule& program,
+                std::span<const BufferView> arenas)
+      : PartitionedInstance(exe, program, device),
+        exe_(exe),
         arenas_(arenas.begin(), arenas.end()),
-        sides_(exe.devices_.size()),
-        streams_(exe.devices_, exe.home_, device) {
+        sides_(streams_.count()) {
     for (std::uint32_t d = 0; d < sides_.size(); ++d)
       if (uses(d)) streams_.open(d);
     for (std::uint32_t d = 0; d < sides_.size(); ++d) {
-      if (!exe.code_[d]) continue;
+      if (!exe.by_device[d]) continue;
       std::vector<BufferView> own;
       for (std::size_t a = 0; a < arenas_.size(); ++a)
         own.push_back(lir_.plan.arena_device(a) == d ? arenas_[a] : BufferView());
-      if (d != exe.home_ && !beside_ && !(lir_.plan.output_copies.empty() && lir_.plan.state_copies.empty())) {
+      if (d != home_ && !beside_ && !(lir_.plan.output_copies.empty() && lir_.plan.state_copies.empty())) {
         beside_.emplace(lir_);
         drop_final_copies(beside_->plan);
       }
-      sides_[d].bound = exe.code_[d]->bind(streams_.device(d), d != exe.home_ && beside_ ? *beside_ : lir_, own);
+      sides_[d].bound = exe.by_device[d]->bind(streams_.device(d), d != home_ && beside_ ? *beside_ : lir_, own);
     }
     for (std::size_t k = 0; k < lir_.plan.bodies.size(); ++k) host_controlled_.push_back(bind_host_controlled(k));
     for (const LirStep& step : lir_.plan.schedule)
@@ -150,37 +99,26 @@ class SegmentsInstance final : public Instance {
     for (const LirStateCopy& c : lir_.plan.remote_state_copies) note_weight(c.value, state_devices_[c.state]);
   }
 
-  Event submit(const RunArguments& a, Stream& stream) override {
-    run_ = &a;
-    RunStreams::Run run(streams_, stream);  // also orders our work between the segments
-    if (a.times) a.times->clear();
-    // The caller's stream follows the last writers of their states and the last users of their arenas.
-    each_open([&](std::uint32_t d) { streams_.order(exe_.home_, d); });
-    if (a.binding_generation != binding_generation_) {
-      divide_states();
-      bring_weights();
-    }
-    const std::size_t steps = lir_.plan.schedule.size();
-    const StepRange range = a.range.of(steps);
-    bool copied = false;
-    for (const Segment& s : exe_.segments_) {
-      const StepRange part{std::max(s.steps.begin, range.begin), std::min(s.steps.end, range.end)};
-      if (part.begin >= part.end) continue;
-      if (s.ordered) streams_.keep_order(s.device);
-      switch (s.kind) {
-        case Segment::Kind::Straight: run_straight(s.device, part); break;
-        case Segment::Kind::Copy: timed(part.begin, [&](NodeId id) { transfer(id); }); break;
-        case Segment::Kind::HostControlled: timed(part.begin, [&](NodeId id) { drive(id); }); break;
-      }
-      copied = s.kind == Segment::Kind::Straight && s.device == exe_.home_ && part.end == steps;
-    }
-    if (range.end == steps && !copied) run_straight(exe_.home_, {steps, steps});
-    if (range.end == steps) copy_remote_states();
-    return run.end();
+ private:
+  void change_bindings() override {
+    divide_states();
+    bring_weights();
+  }
+  void run_partition(std::size_t p, const StepRange& steps) override {
+    const Partition& partition = partitions_[p];
+    if (partition.kind == Partition::Kind::Straight) return run_straight(partition.device, steps);
+    const NodeId id = lir_.plan.schedule[steps.begin].node;
+    run_by_host(id, partition.device, [&] { partition.kind == Partition::Kind::Copy ? transfer(id) : drive(id); });
+  }
+  void finish(const StepRange& range) override {
+    if (range.end != steps_) return;
+    // The code of the first device makes the copies after the last step, with the last partition if that is its own.
+    const bool copied = range.begin < steps_ && partitions_.back().kind == Partition::Kind::Straight &&
+                        partitions_.back().device == home_;
+    if (!copied) run_straight(home_, {steps_, steps_});
+    copy_remote_states();
   }
 
- private:
-  using Clock = std::chrono::steady_clock;
   /// The parts of the program on one device.
   struct Side {
     std::unique_ptr<Instance> bound;
@@ -193,7 +131,7 @@ class SegmentsInstance final : public Instance {
   };
 
   void note_weight(Value v, std::uint32_t device) {
-    if (const LirValue& lv = lir_.plan.at(v); lv.place == Place::Prepared && device != exe_.home_)
+    if (const LirValue& lv = lir_.plan.at(v); lv.place == Place::Prepared && device != home_)
       sides_[device].read_weights.insert(lv.index);
   }
   void divide_states() {
@@ -231,11 +169,6 @@ class SegmentsInstance final : public Instance {
     const auto& devices = lir_.plan.node_devices;
     return std::find(devices.begin(), devices.end(), device) != devices.end();
   }
-  template <class F>
-  void each_open(const F& f) {
-    for (std::uint32_t d = 0; d < sides_.size(); ++d)
-      if (streams_.is_open(d)) f(d);
-  }
   BufferView take(std::uint32_t device, std::size_t bytes, BufferUse use) {
     buffers_.push_back(streams_.device(device).allocate(std::max<std::size_t>(64, bytes), use));
     return {*buffers_.back(), 0, bytes};
@@ -251,9 +184,9 @@ class SegmentsInstance final : public Instance {
     for (std::size_t b = 0; b < plan.modules.size(); ++b) {
       std::vector<BufferView> arenas;
       for (std::uint32_t range : plan.arenas[b]) arenas.push_back(ranges[range]);
-      bodies.push_back(exe_.bodies_[k][b]->bind(streams_.device(d), plan.modules[b], arenas));
+      bodies.push_back(exe_.modules[k][b]->bind(streams_.device(d), plan.modules[b], arenas));
     }
-    return std::make_unique<HostControlledNode>(lir_.graph, plan, std::move(bodies), std::move(ranges), exe_.granule_);
+    return std::make_unique<HostControlledNode>(lir_.graph, plan, std::move(bodies), std::move(ranges), exe_.granule);
   }
 
   // The location of a value for reads by device `device`.
@@ -267,9 +200,7 @@ class SegmentsInstance final : public Instance {
       case Place::Input: base = run_->inputs[lv.index].view; break;
       case Place::Output: base = run_->outputs[lv.index].view; break;
       case Place::State: base = run_->states[lv.index].view; break;
-      case Place::Prepared:
-        base = device == exe_.home_ ? run_->weights[lv.index] : sides_[device].weights[lv.index];
-        break;
+      case Place::Prepared: base = device == home_ ? run_->weights[lv.index] : sides_[device].weights[lv.index]; break;
       case Place::Constant: base = constant(lv.index, device); break;
       case Place::None: check(false, "a dequantized value that its readers decode themselves has no buffer");
     }
@@ -313,10 +244,9 @@ class SegmentsInstance final : public Instance {
         if (!buffer || buffer->bytes() < from.bytes)
           buffer = streams_.device(d).allocate(std::max<std::size_t>(64, from.bytes), BufferUse::Weights);
         s.weights[i] = BufferView(*buffer, 0, from.bytes);
-        copy_between(from, exe_.home_, s.weights[i], d);
+        copy_between(from, home_, s.weights[i], d);
       }
     }
-    binding_generation_ = run_->binding_generation;
   }
 
   // Copies between devices on the stream of the target if it reaches the memory of the source. Otherwise it copies
@@ -346,38 +276,13 @@ class SegmentsInstance final : public Instance {
     const Side& s = sides_[device];
     if (!s.bound) return;  // the first device, when there is nothing to copy
     RunArguments part;
-    if (device == exe_.home_)
+    if (device == home_)
       part = *run_;
     else
       part.weights = s.weights, part.binding_generation = run_->binding_generation;
     part.states = s.states;
     part.range = range;
-    std::vector<StepTime> times;
-    part.times = run_->times ? &times : nullptr;
-    const DeviceSpan span(streams_, device, "from step ", range.begin);
-    if (!run_->times) return (void)s.bound->submit(part, streams_.of(device));
-    Fetching fetching(streams_.of(device));  // the device writes the times
-    fetching.finish(s.bound->submit(part, streams_.of(device)));
-    run_->times->insert(run_->times->end(), times.begin(), times.end());
-  }
-
-  // A step that the host runs. Its failures name the step. A profile waits for it.
-  template <class F>
-  void timed(std::size_t step, F&& f) {
-    const NodeId id = lir_.plan.schedule[step].node;
-    std::optional<TraceSpan> span;
-    if (Trace::current()) span.emplace("step", op_text_name(lir_.graph.node(id).op), node_label(lir_.graph, id));
-    const auto start = Clock::now();
-    try {
-      f(id);
-      if (!run_->times) return;
-      streams_.of(lir_.plan.node_device(id)).record().wait();
-    } catch (const Error& e) {
-      Diagnostic d = e.diagnostic();
-      d.where = concat_text(d.where, d.where.empty() ? "" : "\n  ", "in ", node_where(lir_.graph, id));
-      throw Error(std::move(d));
-    }
-    run_->times->push_back({id, std::chrono::duration<double, std::nano>(Clock::now() - start).count()});
+    submit_to(device, *s.bound, part, "from step ", range.begin);
   }
 
   void transfer(NodeId id) {
@@ -399,42 +304,26 @@ class SegmentsInstance final : public Instance {
     each_open([&](std::uint32_t other) { streams_.order(d, other); });
   }
 
-  const SegmentsExecutable& exe_;
-  const LirModule& lir_;
+  const ArenaExecutable& exe_;
   std::optional<LirModule> beside_;  // for the other devices, if it differs
   std::vector<BufferView> arenas_;
-  std::vector<Side> sides_;  // by device
-  RunStreams streams_;
+  std::vector<Side> sides_;                                           // by device
   std::vector<std::unique_ptr<HostControlledNode>> host_controlled_;  // in plan order; null: a kernel runs it
   std::vector<std::shared_ptr<Buffer>> buffers_;
   std::vector<std::uint32_t> state_devices_;
   std::map<std::size_t, BufferView> aside_;  // of remote state copies
-  std::vector<std::byte> staging_;
   std::vector<BufferView> operands_, results_;
-  std::uint64_t binding_generation_ = ~std::uint64_t{0};
-  const RunArguments* run_ = nullptr;  // of the current run
 };
 
-std::unique_ptr<Instance> SegmentsExecutable::bind(OpenDevice& device, const LirModule& program,
-                                                   std::span<const BufferView> arenas) const {
-  return std::make_unique<SegmentsInstance>(*this, device, program, arenas);
+std::unique_ptr<Instance> ArenaExecutable::bind(OpenDevice& device, const LirModule& program,
+                                                std::span<const BufferView> arenas) const {
+  return std::make_unique<ArenaInstance>(*this, device, program, arenas);
 }
 
 }  // namespace
 
-std::unique_ptr<const Executable> compile_body(LirModule lir, std::span<const ProgramDevice> devices,
-                                               std::uint32_t home) {
-  const auto is_home = [&](const Segment& s) { return s.kind == Segment::Kind::Straight && s.device == home; };
-  const std::vector<Segment> segments = lir.plan.opaque ? std::vector<Segment>() : segments_of(lir);
-  if (lir.plan.parts.empty() && std::all_of(segments.begin(), segments.end(), is_home))
-    return devices[home].backend->compile_lir(std::move(lir), devices[home].options);
-  if (lir.plan.opaque) return make_parts(std::move(lir), devices, home);
-  return std::make_unique<const SegmentsExecutable>(std::move(lir), devices, home);
-}
-
-std::unique_ptr<const Executable> compile_program(LirModule lir, std::span<const ProgramDevice> devices) {
-  check(devices.size() == lir.others.size() + 1, "a program got a different number of devices than it is compiled for");
-  return compile_body(std::move(lir), devices, 0);
+std::unique_ptr<const Executable> make_arena_program(LirModule lir, Partitioning over) {
+  return std::make_unique<const ArenaExecutable>(std::move(lir), std::move(over));
 }
 
 }  // namespace rlx

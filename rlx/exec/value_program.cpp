@@ -1,16 +1,13 @@
-// Runs a program as a sequence of partitions, each on its device. Whole values are copied to the devices that read
-// them.
-#include "rlx/exec/parts.h"
-
+// Programs whose first device is opaque and does not run the whole graph. Each partition is a graph of its own, and
+// whole values are copied to the devices that read them.
 #include <algorithm>
-#include <chrono>
 #include <map>
 #include <optional>
 #include <utility>
 
+#include "rlx/exec/executor.h"
 #include "rlx/exec/fetching.h"
 #include "rlx/exec/host_control_values.h"
-#include "rlx/exec/run_streams.h"
 #include "rlx/ir/ops/leaves.h"
 #include "rlx/ir/rewrite/roots.h"
 #include "rlx/tensor/sole_owner.h"
@@ -18,19 +15,18 @@
 namespace rlx {
 namespace {
 
-/// Immutable code of a partitioned program; shared by clones.
-class PartsExecutable final : public Executable {
+class ValueExecutable final : public PartitionedExecutable {
  public:
-  PartsExecutable(LirModule lir, std::span<const ProgramDevice> devices, std::uint32_t home)
-      : lir_(std::move(lir)), devices_(devices.begin(), devices.end()), home_(home) {
+  ValueExecutable(LirModule lir, Partitioning over) : PartitionedExecutable(std::move(over)), lir_(std::move(lir)) {
+    const auto& [partitions, devices, home] = partitioning;
     for (const LirPart& part : lir_.plan.parts) {
-      auto& made = code_.emplace_back();
+      auto& made = modules.emplace_back();
       for (const LirModule& m : part.modules)  // without branches and loops of the host it is a program of one device
         made.push_back(part.host_controlled ? compile_body(m, devices, part.device)
-                                            : compile_program(m, devices.subspan(part.device, 1)));
+                                            : compile_program(m, std::span(devices).subspan(part.device, 1)));
       for (std::uint32_t i = 0; i < part.nodes.size(); ++i)
         if (part.host_controlled || part.modules[0].graph.nodes()[i].kind() != OpKind::Input)
-          places_.try_emplace(part.nodes[i], code_.size() - 1, i);
+          places_.try_emplace(part.nodes[i], modules.size() - 1, i);
     }
   }
 
@@ -43,35 +39,25 @@ class PartsExecutable final : public Executable {
       const auto [p, i] = place->second;
       const LirPart& part = lir_.plan.parts[p];
       if (part.host_controlled) return "host-controlled";
-      const std::string name = code_[p][0]->kernel_name(NodeId{i});
+      const std::string name = modules[p][0]->kernel_name(NodeId{i});
       if (!part.modules[0].plan.opaque) return name;
       return concat_text(name, ", with its whole partition: ", part.modules[0].graph.num_nodes(), " nodes");
     }
     return "none";
   }
-  std::string code() const override {
-    std::string all;
-    for (const auto& part : code_)
-      for (const auto& code : part) all += code->code();
-    return all;
-  }
 
  private:
-  friend class PartsInstance;
   LirModule lir_;
-  std::vector<ProgramDevice> devices_;
-  std::uint32_t home_;
-  std::vector<std::vector<std::unique_ptr<const Executable>>> code_;  // [partition][module]
-  std::map<NodeId, std::pair<std::size_t, std::uint32_t>> places_;    // node -> partition, and the node in its graph
+  std::map<NodeId, std::pair<std::size_t, std::uint32_t>> places_;  // node -> partition, and the node in its graph
 };
 
-class PartsInstance final : public Instance {
+class ValueInstance final : public PartitionedInstance {
  public:
-  PartsInstance(const PartsExecutable& exe, OpenDevice& device, const LirModule& program)
-      : lir_(program), home_(exe.home_), sides_(exe.devices_.size()), streams_(exe.devices_, exe.home_, device) {
+  ValueInstance(const ValueExecutable& exe, OpenDevice& device, const LirModule& program)
+      : PartitionedInstance(exe, program, device), sides_(streams_.count()) {
     number_ends();
     for (std::size_t p = 0; p < lir_.plan.parts.size(); ++p) {
-      parts_.push_back(bind_part(lir_.plan.parts[p], exe.code_[p]));
+      parts_.push_back(bind_part(lir_.plan.parts[p], exe.modules[p]));
       for (std::uint32_t v : parts_[p].inputs) values_[v].last_part = p;
     }
     for (const Root& r : roots(lir_.graph)) values_[number(r.value)].last_part = kBehindAll;
@@ -81,31 +67,62 @@ class PartsInstance final : public Instance {
       if (!is_donated(values_[s.old].last_part, s.old)) values_[s.old].kept_on = state_devices_[s.state];
   }
 
-  Event submit(const RunArguments& a, Stream& stream) override {
-    run_ = &a;
-    RunStreams::Run run(streams_, stream);
-    if (a.times) a.times->clear();
-    for (std::uint32_t d : state_devices_) streams_.order(home_, d);  // the caller's stream follows their last writers
-    if (a.binding_generation != binding_generation_) forget_weights();
-    const Holding holding(*this);
-    for (std::size_t p = 0; p < parts_.size(); ++p) {
-      run_part(p);
-      for (std::uint32_t v : parts_[p].inputs)
-        if (values_[v].last_part == p) let_go(v);
+ private:
+  void change_bindings() override {
+    for (Side& s : sides_) s.weights.clear();
+  }
+  // Takes the buffers of inputs and states for the run.
+  void begin() override {
+    const auto take = [&](std::uint32_t value, std::uint32_t device, const RunSlot& slot, bool donated) {
+      values_[value].held[device] = *slot.buffer_slot;
+      if (donated) slot.buffer_slot->reset();
+    };
+    for (std::size_t i = 0; i < inputs_.size(); ++i) take(inputs_[i], home_, run_->inputs[i], run_->inputs[i].donated);
+    for (std::size_t s = 0; s < states_.size(); ++s) take(states_[s], state_devices_[s], run_->states[s], false);
+    for (const NewState& s : new_states_)
+      if (run_->states[s.state].donated) run_->states[s.state].buffer_slot->reset();
+  }
+  void run_partition(std::size_t p, const StepRange&) override {
+    Part& part = parts_[p];
+    try {
+      if (part.host_controlled)
+        drive(p);
+      else
+        run_straight(p);
+    } catch (...) {  // values that the partition did not consume are unchanged
+      for (std::size_t i = 0; i < part.taken.size(); ++i)
+        if (part.taken[i]) values_[part.inputs[i]].held[partitions_[p].device] = std::move(part.taken[i]);
+      throw;
     }
-    // All new values are made before the first is replaced. States may exchange values, and a failure replaces none.
-    std::vector<HeldValue> outputs, states;
-    for (std::size_t o = 0; o < a.outputs.size(); ++o) outputs.push_back(brought(outputs_[o], home_));
-    for (const NewState& s : new_states_) states.push_back(brought(s.value, state_devices_[s.state]));
-    const Event end = run.end();
-    for (std::size_t o = 0; o < outputs.size(); ++o) *a.outputs[o].buffer_slot = std::move(outputs[o]);
-    for (std::size_t s = 0; s < states.size(); ++s) *a.states[new_states_[s].state].buffer_slot = std::move(states[s]);
-    return end;
+    for (std::size_t o = 0; o < part.outputs.size(); ++o)
+      values_[part.outputs[o]].held[partitions_[p].device] = std::move(part.made[o]);
+    let_go_after(p);
+  }
+  // All new values are made before the first is replaced. States may exchange values, and a failure replaces none.
+  void finish(const StepRange&) override {
+    for (std::size_t o = 0; o < run_->outputs.size(); ++o) made_outputs_.push_back(brought(outputs_[o], home_));
+    for (const NewState& s : new_states_) made_states_.push_back(brought(s.value, state_devices_[s.state]));
+  }
+  void commit() override {
+    for (std::size_t o = 0; o < made_outputs_.size(); ++o) *run_->outputs[o].buffer_slot = std::move(made_outputs_[o]);
+    for (std::size_t s = 0; s < made_states_.size(); ++s)
+      *run_->states[new_states_[s].state].buffer_slot = std::move(made_states_[s]);
+  }
+  // After a failed run the buffers that no partition consumed go back to their slots.
+  void release() override {
+    const auto give_back = [&](const RunSlot& slot, std::uint32_t value, std::uint32_t device) {
+      if (!*slot.buffer_slot) *slot.buffer_slot = values_[value].held[device];
+    };
+    if (!streams_.ended()) {
+      for (std::size_t i = 0; i < inputs_.size(); ++i) give_back(run_->inputs[i], inputs_[i], home_);
+      for (const NewState& s : new_states_) give_back(run_->states[s.state], s.old, state_devices_[s.state]);
+    }
+    for (Crossing& c : values_) std::fill(c.held.begin(), c.held.end(), nullptr);
+    for (Part& p : parts_) p.taken.clear(), p.made.clear();
+    made_outputs_.clear(), made_states_.clear();
   }
 
- private:
   static constexpr std::size_t kBehindAll = ~std::size_t{0};
-  using Clock = std::chrono::steady_clock;
 
   struct Side {
     std::map<std::uint32_t, HeldValue> weights;  // copies of params, by number of the value; kept until the weights
@@ -130,7 +147,6 @@ class PartsInstance final : public Instance {
     std::vector<HeldValue> memory;                       // memory of the arenas
     std::vector<std::uint32_t> inputs, outputs, params;  // numbers of values
     std::vector<bool> donates;                           // inputs that an output may be written over
-    bool ordered = false;                                // holds an ordered op
     std::vector<RunSlot> in, out;
     std::vector<HeldValue> taken, made;
     std::vector<BufferView> weights;
@@ -138,41 +154,6 @@ class PartsInstance final : public Instance {
   struct NewState {
     std::size_t state = 0;
     std::uint32_t value = 0, old = 0;
-  };
-
-  /// Holds the buffers of inputs and states during a run. If the run fails, the buffers that no partition consumed go
-  /// back to their slots.
-  class Holding {
-   public:
-    explicit Holding(PartsInstance& b) : b_(b) {
-      for (std::size_t i = 0; i < b.inputs_.size(); ++i) take(b.inputs_[i], b.run_->inputs[i]);
-      for (std::size_t s = 0; s < b.states_.size(); ++s)
-        b.values_[b.states_[s]].held[b.state_devices_[s]] = *b.run_->states[s].buffer_slot;
-      for (const NewState& s : b.new_states_)
-        if (b.run_->states[s.state].donated) b.run_->states[s.state].buffer_slot->reset();
-    }
-    Holding(const Holding&) = delete;
-    Holding& operator=(const Holding&) = delete;
-    ~Holding() {
-      if (!b_.streams_.ended()) {
-        for (std::size_t i = 0; i < b_.inputs_.size(); ++i)
-          give_back(*b_.run_->inputs[i].buffer_slot, b_.inputs_[i], b_.home_);
-        for (const NewState& s : b_.new_states_)
-          give_back(*b_.run_->states[s.state].buffer_slot, s.old, b_.state_devices_[s.state]);
-      }
-      for (Crossing& c : b_.values_) std::fill(c.held.begin(), c.held.end(), nullptr);
-      for (Part& p : b_.parts_) p.taken.clear(), p.made.clear();
-    }
-
-   private:
-    void take(std::uint32_t value, const RunSlot& slot) {
-      b_.values_[value].held[b_.home_] = *slot.buffer_slot;
-      if (slot.donated) slot.buffer_slot->reset();
-    }
-    void give_back(HeldValue& holder, std::uint32_t value, std::uint32_t device) {
-      if (!holder) holder = b_.values_[value].held[device];
-    }
-    PartsInstance& b_;
   };
 
   std::uint32_t number(Value v) {
@@ -194,6 +175,7 @@ class PartsInstance final : public Instance {
     for (NodeId id : states) {
       states_.push_back(number(id));
       state_devices_.push_back(lir_.plan.node_device(id));
+      streams_.open(state_devices_.back());
     }
     for (std::uint32_t p = 0; p < params.size(); ++p) {
       params_.push_back(number(params[p]));
@@ -215,7 +197,6 @@ class PartsInstance final : public Instance {
     for (Value v : plan.inputs) part.inputs.push_back(number(v));
     for (Value v : plan.outputs) part.outputs.push_back(number(v));
     for (std::uint32_t p : plan.params) part.params.push_back(params_[p]);
-    for (NodeId id : plan.nodes) part.ordered = part.ordered || is_ordered(lir_.graph.node(id).op);
     part.donates.resize(plan.inputs.size());
     if (plan.host_controlled) {
       std::vector<std::unique_ptr<Instance>> bodies;
@@ -237,10 +218,14 @@ class PartsInstance final : public Instance {
   HeldValue room_on_host(std::uint32_t device, const Shape& shape) {
     return streams_.device(device).allocate(std::max<std::size_t>(64, shape.size_bytes()), BufferUse::Slots);
   }
-  void let_go(std::uint32_t v) {
-    Crossing& c = values_[v];
-    for (std::uint32_t d = 0; d < c.held.size(); ++d)
-      if (d != c.kept_on) c.held[d].reset();
+  // Lets go of the values that partition `p` is the last to read.
+  void let_go_after(std::size_t p) {
+    for (std::uint32_t v : parts_[p].inputs) {
+      Crossing& c = values_[v];
+      if (c.last_part != p) continue;
+      for (std::uint32_t d = 0; d < c.held.size(); ++d)
+        if (d != c.kept_on) c.held[d].reset();
+    }
   }
   // True when partition `p`, the last reader of the value, may overwrite it.
   bool is_donated(std::size_t p, std::uint32_t v) const {
@@ -250,10 +235,6 @@ class PartsInstance final : public Instance {
       if (part.inputs[i] == v && (part.host_controlled ? part.host_controlled->donates(i) : part.donates[i]))
         return true;
     return false;
-  }
-  void forget_weights() {
-    for (Side& s : sides_) s.weights.clear();
-    binding_generation_ = run_->binding_generation;
   }
 
   // The value on a device. Copies it there if it is on another device.
@@ -296,32 +277,13 @@ class PartsInstance final : public Instance {
     return to ? to : put(shape, on_way, target);
   }
 
-  void run_part(std::size_t p) {
-    Part& part = parts_[p];
-    const LirPart& plan = lir_.plan.parts[p];
-    if (part.ordered) streams_.keep_order(plan.device);
-    try {
-      if (part.host_controlled)
-        drive(p);
-      else
-        run_straight(p);
-    } catch (...) {  // values that the partition did not consume are unchanged
-      for (std::size_t i = 0; i < part.taken.size(); ++i)
-        if (part.taken[i]) values_[part.inputs[i]].held[plan.device] = std::move(part.taken[i]);
-      throw;
-    }
-    for (std::size_t o = 0; o < part.outputs.size(); ++o)
-      values_[part.outputs[o]].held[plan.device] = std::move(part.made[o]);
-  }
-
   // Copies the operands of a partition to its device. An operand without a later reader is donated to the partition.
   void take_operands(std::size_t p) {
     Part& part = parts_[p];
     const std::uint32_t device = lir_.plan.parts[p].device;
     part.taken.clear();
     for (std::uint32_t v : part.inputs) part.taken.push_back(brought(v, device));
-    for (std::uint32_t v : part.inputs)
-      if (values_[v].last_part == p) let_go(v);
+    let_go_after(p);
     part.made.assign(part.outputs.size(), nullptr);
   }
 
@@ -345,64 +307,39 @@ class PartsInstance final : public Instance {
     for (std::uint32_t v : part.params) part.weights.push_back(view(*brought(v, plan.device), v));
     RunArguments a;
     a.inputs = part.in, a.outputs = part.out, a.weights = part.weights, a.binding_generation = run_->binding_generation;
-    const DeviceSpan span(streams_, plan.device, "part ", p);
-    if (!run_->times) {
-      (void)part.bound->submit(a, streams_.of(plan.device));
-    } else {
-      std::vector<StepTime> times;
-      a.times = &times;
-      Fetching fetching(streams_.of(plan.device));  // the device writes the times
-      fetching.finish(part.bound->submit(a, streams_.of(plan.device)));
-      for (const StepTime& t : times)
-        run_->times->push_back({t.node.valid() ? plan.nodes[t.node.index] : plan.nodes.back(), t.ns});
-    }
+    submit_to(plan.device, *part.bound, a, "part ", p, plan.nodes);
     part.taken.clear();
   }
 
   void drive(std::size_t p) {
     Part& part = parts_[p];
-    const LirPart& plan = lir_.plan.parts[p];
-    const NodeId id = plan.nodes[0];
-    const auto start = Clock::now();
-    try {
+    const std::uint32_t device = partitions_[p].device;
+    run_by_host(lir_.plan.parts[p].nodes[0], device, [&] {
       take_operands(p);
-      part.made = part.host_controlled->run(part.taken, streams_.device(plan.device), streams_.of(plan.device));
+      part.made = part.host_controlled->run(part.taken, streams_.device(device), streams_.of(device));
       part.taken.clear();
-      if (!run_->times) return;
-      streams_.of(plan.device).record().wait();
-    } catch (const Error& e) {
-      Diagnostic d = e.diagnostic();
-      d.where = concat_text(d.where, d.where.empty() ? "" : "\n  ", "in ", node_where(lir_.graph, id));
-      throw Error(std::move(d));
-    }
-    run_->times->push_back({id, std::chrono::duration<double, std::nano>(Clock::now() - start).count()});
+    });
   }
 
-  const LirModule& lir_;
-  std::uint32_t home_;
   std::vector<Side> sides_;  // by device
-  RunStreams streams_;
   std::vector<Crossing> values_;
   std::map<Value, std::uint32_t> numbers_;
   std::vector<std::uint32_t> inputs_, states_, params_, outputs_;  // numbers of values
   std::vector<std::uint32_t> state_devices_;
   std::vector<NewState> new_states_;
   std::vector<Part> parts_;
-  std::vector<std::byte> staging_;
-  std::uint64_t binding_generation_ = ~std::uint64_t{0};
-  const RunArguments* run_ = nullptr;  // the arguments of the current run
+  std::vector<HeldValue> made_outputs_, made_states_;  // of the current run; the second by entry of `new_states_`
 };
 
-std::unique_ptr<Instance> PartsExecutable::bind(OpenDevice& device, const LirModule& program,
+std::unique_ptr<Instance> ValueExecutable::bind(OpenDevice& device, const LirModule& program,
                                                 std::span<const BufferView>) const {
-  return std::make_unique<PartsInstance>(*this, device, program);
+  return std::make_unique<ValueInstance>(*this, device, program);
 }
 
 }  // namespace
 
-std::unique_ptr<const Executable> make_parts(LirModule lir, std::span<const ProgramDevice> devices,
-                                             std::uint32_t home) {
-  return std::make_unique<const PartsExecutable>(std::move(lir), devices, home);
+std::unique_ptr<const Executable> make_value_program(LirModule lir, Partitioning over) {
+  return std::make_unique<const ValueExecutable>(std::move(lir), std::move(over));
 }
 
 }  // namespace rlx
