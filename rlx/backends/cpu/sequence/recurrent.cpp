@@ -3,8 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <limits>
+#include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "rlx/backends/cpu/entries.h"
@@ -13,8 +16,6 @@
 #include "rlx/ir/ops/sequence.h"
 
 namespace rlx::cpu {
-
-std::span<const KernelEntry> recurrent_entries();
 
 namespace {
 
@@ -223,80 +224,84 @@ void run_matrix_scan(const ScanRun<Scan>& s, std::int64_t chunk) {
       reinterpret_cast<float*>(s.scratch->mine()));
 }
 
-template <class Scan>
-void point_named(LowerContext& c, std::string_view name, const float* Scan::*field, Scan& scan) {
-  if (const int i = recurrent_operand(c.graph(), c.id(), name); i >= 0) c.point(scan.*field, c.in(i));
+/// Operands by name, with the fields that point to them.
+template <class F>
+using ScanFields = std::initializer_list<std::pair<std::string_view, const float * F::*>>;
+
+// Adds the task of a scan of `states` states, in blocks of `lanes` columns. `cost`: of an element of a state.
+template <auto kRun, class F>
+void add_scan(LowerContext& c, ScanRun<F>& s, std::int64_t states, std::int64_t lanes, double cost,
+              ScanFields<F> fields) {
+  F& f = s.scan;
+  for (const auto& [name, field] : fields)
+    if (const int i = recurrent_operand(c.graph(), c.id(), name); i >= 0) c.point(f.*field, c.in(i));
+  if (c.is_read(0)) c.point(f.y, c.out(0));
+  if (c.is_read(1)) c.point(f.last, c.out(1));
+  s.lanes = lanes;
+  s.blocks = (f.width + lanes - 1) / lanes;
+  s.scratch = c.scratch(static_cast<std::size_t>(scan_scratch(f.n)) * sizeof(float));
+  c.step<kRun>(s, states * s.blocks,
+               static_cast<double>(states * (f.steps + 1) * f.width) * (cost * static_cast<double>(f.n) + 1));
 }
 
 void lower_selective_scan(LowerContext& c) {
-  const View x = c.in(0), last = c.out(1);
+  const View x = c.in(0);
   if (x.dim(0) == 0 || x.dim(2) == 0) return;
-  auto& s = c.keep<ScanRun<SelectiveScanF32>>();
   using F = SelectiveScanF32;
+  auto& s = c.keep<ScanRun<F>>();
   F& f = s.scan;
   s.kernels = &recurrent_kernels(c.kernels().isa);
-  f.batch = x.dim(0), f.steps = x.dim(1), f.width = x.dim(2), f.n = last.dim(2);
+  f.batch = x.dim(0), f.steps = x.dim(1), f.width = x.dim(2), f.n = c.out(1).dim(2);
   f.softplus = c.op<ops::SelectiveScan>().delta_softplus;
-  const std::pair<std::string_view, const float * F::*> fields[] = {
-      {"x", &F::x}, {"delta", &F::delta},     {"a", &F::a},        {"b", &F::b}, {"c", &F::c}, {"d", &F::d},
-      {"z", &F::z}, {"delta_bias", &F::bias}, {"state", &F::start}};
-  for (const auto& field : fields) point_named(c, field.first, field.second, f);
-  if (c.is_read(0)) c.point(f.y, c.out(0));
-  if (c.is_read(1)) c.point(f.last, last);
-  s.lanes = s.kernels->selective_lanes;
-  s.blocks = (f.width + s.lanes - 1) / s.lanes;
-  s.scratch = c.scratch(static_cast<std::size_t>(scan_scratch(f.n)) * sizeof(float));
-  c.step<run_selective>(s, f.batch * s.blocks,
-                        static_cast<double>(f.batch * (f.steps + 1) * f.width) * (0.2 * static_cast<double>(f.n) + 1));
+  add_scan<run_selective>(c, s, f.batch, s.kernels->selective_lanes, 0.2,
+                          {{"x", &F::x},
+                           {"delta", &F::delta},
+                           {"a", &F::a},
+                           {"b", &F::b},
+                           {"c", &F::c},
+                           {"d", &F::d},
+                           {"z", &F::z},
+                           {"delta_bias", &F::bias},
+                           {"state", &F::start}});
 }
 
 void lower_mamba2(LowerContext& c) {
-  const View x = c.in(0), last = c.out(1);
+  const View x = c.in(0);
   if (x.dim(0) == 0 || x.dim(2) == 0 || x.dim(3) == 0) return;
-  auto& s = c.keep<ScanRun<Mamba2F32>>();
   using F = Mamba2F32;
+  auto& s = c.keep<ScanRun<F>>();
   F& f = s.scan;
   s.kernels = &recurrent_kernels(c.kernels().isa);
-  f.batch = x.dim(0), f.steps = x.dim(1), f.heads = x.dim(2), f.width = x.dim(3), f.n = last.dim(3);
+  f.batch = x.dim(0), f.steps = x.dim(1), f.heads = x.dim(2), f.width = x.dim(3), f.n = c.out(1).dim(3);
   f.groups = c.in(3).dim(2);
   f.softplus = c.op<ops::Mamba2>().dt_softplus;
   const int d = recurrent_operand(c.graph(), c.id(), "d");
   f.matrix_d = d >= 0 && c.in(d).rank() == 2;
-  const std::pair<std::string_view, const float * F::*> fields[] = {
-      {"x", &F::x}, {"dt", &F::dt}, {"a", &F::a},          {"b", &F::b},        {"c", &F::c},
-      {"d", &F::d}, {"z", &F::z},   {"dt_bias", &F::bias}, {"state", &F::start}};
-  for (const auto& field : fields) point_named(c, field.first, field.second, f);
-  if (c.is_read(0)) c.point(f.y, c.out(0));
-  if (c.is_read(1)) c.point(f.last, last);
-  s.lanes = s.kernels->matrix_lanes;
-  s.blocks = (f.width + s.lanes - 1) / s.lanes;
-  s.scratch = c.scratch(static_cast<std::size_t>(scan_scratch(f.n)) * sizeof(float));
-  c.step<run_matrix_scan<F>>(
-      s, f.batch * f.heads * s.blocks,
-      static_cast<double>(f.batch * f.heads * (f.steps + 1) * f.width) * (0.06 * static_cast<double>(f.n) + 1));
+  add_scan<run_matrix_scan<F>>(c, s, f.batch * f.heads, s.kernels->matrix_lanes, 0.06,
+                               {{"x", &F::x},
+                                {"dt", &F::dt},
+                                {"a", &F::a},
+                                {"b", &F::b},
+                                {"c", &F::c},
+                                {"d", &F::d},
+                                {"z", &F::z},
+                                {"dt_bias", &F::bias},
+                                {"state", &F::start}});
 }
 
 void lower_gated_delta(LowerContext& c) {
-  const View q = c.in(0), v = c.in(2), last = c.out(1);
+  const View q = c.in(0), v = c.in(2);
   if (v.dim(0) == 0 || v.dim(2) == 0 || v.dim(3) == 0) return;
-  auto& s = c.keep<ScanRun<GatedDeltaF32>>();
   using F = GatedDeltaF32;
+  auto& s = c.keep<ScanRun<F>>();
   F& f = s.scan;
   s.kernels = &recurrent_kernels(c.kernels().isa);
   f.batch = v.dim(0), f.steps = v.dim(1), f.heads = v.dim(2), f.width = v.dim(3), f.groups = q.dim(2), f.n = q.dim(3);
   const auto& op = c.op<ops::GatedDeltaNet>();
   f.scale = static_cast<float>(op.scale ? *op.scale : f.n == 0 ? 1.0 : 1 / std::sqrt(static_cast<double>(f.n)));
-  const std::pair<std::string_view, const float * F::*> fields[] = {
-      {"q", &F::q}, {"k", &F::k}, {"v", &F::v}, {"g", &F::g}, {"beta", &F::beta}, {"state", &F::start}};
-  for (const auto& field : fields) point_named(c, field.first, field.second, f);
-  if (c.is_read(0)) c.point(f.y, c.out(0));
-  if (c.is_read(1)) c.point(f.last, last);
-  s.lanes = s.kernels->matrix_lanes;
-  s.blocks = (f.width + s.lanes - 1) / s.lanes;
-  s.scratch = c.scratch(static_cast<std::size_t>(scan_scratch(f.n)) * sizeof(float));
-  c.step<run_matrix_scan<F>>(
-      s, f.batch * f.heads * s.blocks,
-      static_cast<double>(f.batch * f.heads * (f.steps + 1) * f.width) * (0.12 * static_cast<double>(f.n) + 1));
+  add_scan<run_matrix_scan<F>>(
+      c, s, f.batch * f.heads, s.kernels->matrix_lanes, 0.12,
+      {{"q", &F::q}, {"k", &F::k}, {"v", &F::v}, {"g", &F::g}, {"beta", &F::beta}, {"state", &F::start}});
 }
 
 constexpr KernelEntry kRecurrentEntries[] = {
