@@ -42,33 +42,18 @@ struct KernelEntry {
   std::uint32_t skips_unread = 0;  // bit r: result r needs no place when nobody reads it (LowerContext::is_read)
 };
 
-/// Kernel entries by family, tuned kernels before generic ones.
-std::span<const KernelEntry> quantized_entries();
-std::span<const KernelEntry> bf16_entries();
-std::span<const KernelEntry> interleaved_entries();
-std::span<const KernelEntry> dot_entries();
-std::span<const KernelEntry> matmul_entries();
-std::span<const KernelEntry> prepack_entries();
-std::span<const KernelEntry> attention_entries();
-std::span<const KernelEntry> norm_entries();
-std::span<const KernelEntry> norm_f64_entries();
-std::span<const KernelEntry> tape_entries();
-std::span<const KernelEntry> move_entries();
-std::span<const KernelEntry> reduce_entries();
-std::span<const KernelEntry> index_entries();
-std::span<const KernelEntry> sort_entries();
-std::span<const KernelEntry> factor_entries();
-std::span<const KernelEntry> complex_entries();
-std::span<const KernelEntry> fft_entries();
-std::span<const KernelEntry> random_entries();
-std::span<const KernelEntry> sample_entries();
-std::span<const KernelEntry> grouped_entries();
-std::span<const KernelEntry> generic_elementwise_entries();
-std::span<const KernelEntry> generic_reduce_entries();
-std::span<const KernelEntry> generic_dot_entries();
-std::span<const KernelEntry> custom_entries();
-std::span<const KernelEntry> control_entries();
-std::span<const KernelEntry> collective_entries();
+/// The families of kernel entries, tuned kernels before generic ones: `<family>_entries()` returns those of one file.
+// clang-format off
+#define RLX_FOR_EACH_ENTRY_FAMILY(F) \
+  F(quantized) F(interleaved) F(bf16) F(dot) F(int8) F(conv) F(conv_column) F(matmul) F(prepack) F(attention) \
+  F(norm) F(norm_f64) F(tape) F(region_64bit) F(move) F(gather) F(put_rows) F(scatter) F(window_at) F(sort) \
+  F(complex) F(fft) F(factor) F(random) F(sample) F(grouped) F(recurrent) F(reduce) F(scan_argmax) F(window) \
+  F(resize) F(channel_norm) F(generic_dot) F(generic_conv) F(generic_elementwise) F(generic_reduce) \
+  F(generic_window) F(custom) F(control) F(collective)
+// clang-format on
+#define RLX_DECLARE_ENTRIES(family) std::span<const KernelEntry> family##_entries();
+RLX_FOR_EACH_ENTRY_FAMILY(RLX_DECLARE_ENTRIES)
+#undef RLX_DECLARE_ENTRIES
 
 /// All kernel entries.
 const EntryTable<KernelEntry>& entry_table();

@@ -1,29 +1,14 @@
 // The table of kernel entries, and helpers shared by entries.
-#include "rlx/backends/cpu/conv/conv.h"
 #include "rlx/backends/cpu/entries.h"
 #include "rlx/backends/cpu/generic/generic.h"
-#include "rlx/backends/cpu/quant/int8.h"
-#include "rlx/backends/cpu/window/windows.h"
 
 namespace rlx::cpu {
 
-std::span<const KernelEntry> scan_argmax_entries();
-std::span<const KernelEntry> recurrent_entries();
-std::span<const KernelEntry> region_64bit_entries();
-
 const EntryTable<KernelEntry>& entry_table() {
+#define RLX_ENTRIES(family) family##_entries(),
   // Never destroyed: threads may compile while the process ends.
-  static const EntryTable<KernelEntry>& table = *new EntryTable<KernelEntry>(
-      {quantized_entries(),      interleaved_entries(),    bf16_entries(),         dot_entries(),
-       int8_entries(),           conv_entries(),           conv_column_entries(),  matmul_entries(),
-       prepack_entries(),        attention_entries(),      norm_entries(),         norm_f64_entries(),
-       tape_entries(),           region_64bit_entries(),   move_entries(),         index_entries(),
-       sort_entries(),           complex_entries(),        fft_entries(),          factor_entries(),
-       random_entries(),         sample_entries(),         grouped_entries(),      recurrent_entries(),
-       reduce_entries(),         scan_argmax_entries(),    window_entries(),       resize_entries(),
-       channel_norm_entries(),   generic_dot_entries(),    generic_conv_entries(), generic_elementwise_entries(),
-       generic_reduce_entries(), generic_window_entries(), custom_entries(),       control_entries(),
-       collective_entries()});
+  static const EntryTable<KernelEntry>& table = *new EntryTable<KernelEntry>({RLX_FOR_EACH_ENTRY_FAMILY(RLX_ENTRIES)});
+#undef RLX_ENTRIES
   return table;
 }
 

@@ -4,7 +4,7 @@
 
 #include "rlx/backends/cpu/generic/generic.h"
 #include "rlx/backends/cpu/generic/generic_blocks.h"
-#include "rlx/backends/cpu/window/windows.h"
+#include "rlx/backends/cpu/entries.h"
 #include "rlx/ir/math/windows.h"
 #include "rlx/ir/ops/conv.h"
 

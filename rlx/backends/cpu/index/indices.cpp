@@ -1,4 +1,4 @@
-// Resolves the index operands of a gather or scatter, and joins the kernel entries of indexed ops.
+// Resolves the index operands of a gather or scatter.
 #include "rlx/backends/cpu/index/indices.h"
 
 #include "rlx/backends/cpu/generic/generic.h"
@@ -44,17 +44,6 @@ void point_blocks(LowerContext& c, NamedBlocks& b, const View& x, const std::vec
 const char* index_refuses(const Graph& g, NodeId id) {
   if (const char* why = refuse_high_rank(in_shape(g, id, 0))) return why;
   return refuse_high_rank(in_shape(g, id, 1));
-}
-
-std::span<const KernelEntry> index_entries() {
-  // Never destroyed, like the entry table. The entries of put_rows come before those of all scatters.
-  static const std::vector<KernelEntry>& rows = *[] {
-    auto* all = new std::vector<KernelEntry>;
-    for (const auto& some : {gather_entries(), put_rows_entries(), scatter_entries(), window_at_entries()})
-      all->insert(all->end(), some.begin(), some.end());
-    return all;
-  }();
-  return rows;
 }
 
 bool over_first(const Graph& g, NodeId id, int operand, int) { return operand == 0 && is_sole_operand(g, id, 0); }

@@ -10,12 +10,6 @@
 
 namespace rlx::cpu {
 
-/// The kernel entries of one file each; index_entries() joins them.
-std::span<const KernelEntry> gather_entries();
-std::span<const KernelEntry> put_rows_entries();
-std::span<const KernelEntry> scatter_entries();
-std::span<const KernelEntry> window_at_entries();
-
 /// Fills in `b`, which must not move afterwards. Operands 1 and on are the indices.
 void point_blocks(LowerContext& c, NamedBlocks& b, const View& x, const std::vector<std::int64_t>& axes,
                   IndexMode mode);

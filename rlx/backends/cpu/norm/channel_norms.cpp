@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "rlx/backends/cpu/norm/channel_norms_kernels.h"
-#include "rlx/backends/cpu/window/windows.h"
+#include "rlx/backends/cpu/entries.h"
 #include "rlx/ir/input_spec.h"
 #include "rlx/ir/ops/norm.h"
 

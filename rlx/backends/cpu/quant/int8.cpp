@@ -1,5 +1,5 @@
 // int8 matmuls: I8 and U8 operands with I32 accumulators.
-#include "rlx/backends/cpu/quant/int8.h"
+#include "rlx/backends/cpu/entries.h"
 
 #include <algorithm>
 

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "rlx/backends/cpu/window/resize_kernels.h"
-#include "rlx/backends/cpu/window/windows.h"
+#include "rlx/backends/cpu/entries.h"
 #include "rlx/ir/math/resize.h"
 #include "rlx/ir/ops/conv.h"
 

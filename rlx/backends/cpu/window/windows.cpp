@@ -1,5 +1,5 @@
 // f32 pooling over windows.
-#include "rlx/backends/cpu/window/windows.h"
+#include "rlx/backends/cpu/entries.h"
 
 #include <algorithm>
 #include <limits>
