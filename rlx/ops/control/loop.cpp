@@ -5,6 +5,27 @@
 
 namespace rlx {
 
+Result<Shapes> loop_results(const InferContext& c, const Shapes& body_results, std::int64_t invariants,
+                            std::size_t carries, const Dim& rows, std::string_view step) {
+  if (body_results.size() < carries)
+    return c.attr_error("the body returns ", body_results.size(), " values, fewer than the ", carries, " carries");
+  Shapes out;
+  for (std::size_t r = 0; r < body_results.size(); ++r) {
+    if (r >= carries) {
+      out.push_back(stacked_shape(rows, body_results[r]));
+      continue;
+    }
+    const Shape& before = c.input(static_cast<int>(invariants) + static_cast<int>(r));
+    if (!(body_results[r] == before)) {
+      Diagnostic d = c.error("carry ", r, " is ", before, " before ", step, " and ", body_results[r], " after it");
+      d.hint = "a carry must keep its shape and dtype: cast it in the body, or change the initial value";
+      return d;
+    }
+    out.push_back(before);
+  }
+  return out;
+}
+
 Mask loop_closure(const Graph& body, const LoopParts& p, Mask moving, bool inexact_only) {
   for (bool more = true; more;) {
     more = false;
@@ -97,6 +118,29 @@ std::shared_ptr<const LoopReverse> loop_reverse(const AugmentContext& c, const G
   out->wanted = request.wanted;
   out->seeded = request.seeded;
   return out;
+}
+
+void accumulate_loop(VjpContext& c, const LoopParts& p, const Mask& wanted, const Exprs& results) {
+  std::size_t at = 0;
+  const auto take = [&](std::size_t first, std::size_t count) {
+    for (std::size_t k = first; k < first + count; ++k)
+      if (wanted[k]) c.accumulate(static_cast<int>(k), results[at++]);
+  };
+  take(p.first_carry(), p.carries);
+  take(0, p.invariants);
+  take(p.first_x(), p.xs);
+}
+
+Mask batched_inputs(const BatchContext& c, const LoopParts& p, const Graph& body) {
+  Mask batched;
+  for (int i = 0; i < c.num_inputs(); ++i) batched.push_back(c.is_batched(i));
+  return loop_closure(body, p, std::move(batched), false);
+}
+
+Mask batched_outputs(const LoopParts& p, const Graph& body, const Mask& batched) {
+  Mask lifted = body_depends(body, batched, false);
+  for (std::size_t k = 0; k < p.carries; ++k) lifted[k] = batched[p.first_carry() + k];
+  return lifted;
 }
 
 Exprs batched_operands(const BatchContext& c, const LoopParts& p, const Mask& batched) {

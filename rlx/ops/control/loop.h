@@ -6,6 +6,11 @@
 
 namespace rlx {
 
+/// The shapes of a loop's results: its carries, which `step` ("a step") keeps, then stacks of `rows` rows of each y.
+/// Errors: fewer results of the body than carries, and a carry of another shape.
+Result<Shapes> loop_results(const InferContext& c, const Shapes& body_results, std::int64_t invariants,
+                            std::size_t carries, const Dim& rows, std::string_view step);
+
 /// The inputs that depend on marked ones, given the mask before the first iteration. A carry is marked when an
 /// iteration makes it depend on them.
 Mask loop_closure(const Graph& body, const LoopParts& p, Mask moving, bool inexact_only);
@@ -33,6 +38,13 @@ struct LoopReverse {
 std::shared_ptr<const LoopReverse> loop_reverse(const AugmentContext& c, const Graph& body, const LoopParts& p,
                                                 CallSave save);
 
+/// Adds the results of the backward loop to the cotangents of the loop's operands: of the wanted carries, the wanted
+/// invariants, then the wanted xs.
+void accumulate_loop(VjpContext& c, const LoopParts& p, const Mask& wanted, const Exprs& results);
+
+/// The inputs of the body with the batch axis, and its outputs that have it.
+Mask batched_inputs(const BatchContext& c, const LoopParts& p, const Graph& body);
+Mask batched_outputs(const LoopParts& p, const Graph& body, const Mask& batched);
 /// The operands of the batched loop. `batched` marks the inputs of the body with the batch axis.
 Exprs batched_operands(const BatchContext& c, const LoopParts& p, const Mask& batched);
 void set_batched_results(BatchContext& c, const LoopParts& p, const Mask& lifted, const Exprs& results);

@@ -30,23 +30,7 @@ struct ScanRules {
     }
     Result<Shapes> results = infer_body(c, *op.body, operands, "the body");
     if (!results) return results;
-    if (results->size() < static_cast<std::size_t>(op.carries))
-      return c.attr_error("the body returns ", results->size(), " values, fewer than the ", op.carries, " carries");
-    Shapes out;
-    for (std::size_t r = 0; r < results->size(); ++r) {
-      if (r >= static_cast<std::size_t>(op.carries)) {
-        out.push_back(stacked_shape(length, (*results)[r]));
-        continue;
-      }
-      const Shape& before = c.input(static_cast<int>(op.invariants) + static_cast<int>(r));
-      if (!((*results)[r] == before)) {
-        Diagnostic d = c.error("carry ", r, " is ", before, " before a step and ", (*results)[r], " after it");
-        d.hint = "a carry must keep its shape and dtype: cast it in the body, or change the initial value";
-        return d;
-      }
-      out.push_back(before);
-    }
-    return out;
+    return loop_results(c, *results, op.invariants, static_cast<std::size_t>(op.carries), length, "a step");
   }
 
   static void reference(const RefArgs& a) {
@@ -100,8 +84,7 @@ struct ScanRules {
     const BodyReverse& r = notes.body;
     Graph& g = c.graph();
     const Mask wanted_invariants = slice_of(notes.wanted, 0, p.invariants),
-               wanted_carries = slice_of(notes.wanted, p.first_carry(), p.carries),
-               wanted_xs = slice_of(notes.wanted, p.first_x(), p.xs);
+               wanted_carries = slice_of(notes.wanted, p.first_carry(), p.carries);
 
     // The operands of the backward scan, which are the inputs of its body in the same order.
     Graph body = like_body(r.backward);
@@ -148,24 +131,13 @@ struct ScanRules {
     back.checkpoint = op.checkpoint;
     back.body = finished(body, results);
     const Exprs out = add_node(g, std::move(back), operands);
-
-    std::size_t at = 0;
-    for (std::size_t k = 0; k < p.carries; ++k)
-      if (wanted_carries[k]) c.accumulate(static_cast<int>(p.invariants + k), out[at++]);
-    for (std::size_t k = 0; k < p.invariants; ++k)
-      if (wanted_invariants[k]) c.accumulate(static_cast<int>(k), out[at++]);
-    for (std::size_t k = 0; k < p.xs; ++k)
-      if (wanted_xs[k]) c.accumulate(static_cast<int>(p.invariants + p.carries + k), out[at++]);
+    accumulate_loop(c, p, notes.wanted, out);
   }
 
   static void batch(BatchContext& c) {
     const auto& op = c.op<ops::Scan>();
     const LoopParts p = *loop_parts(c.box());
-    Mask batched;
-    for (int i = 0; i < c.num_inputs(); ++i) batched.push_back(c.is_batched(i));
-    batched = loop_closure(*op.body, p, std::move(batched), false);
-    Mask lifted = body_depends(*op.body, batched, false);
-    for (std::size_t k = 0; k < p.carries; ++k) lifted[k] = batched[p.first_carry() + k];
+    const Mask batched = batched_inputs(c, p, *op.body), lifted = batched_outputs(p, *op.body, batched);
     ops::Scan form = op;
     form.body = finished(body_vmap(*op.body, batched, c.batch_size(), lifted));
     set_batched_results(c, p, lifted, add_node(c.graph(), std::move(form), batched_operands(c, p, batched)));

@@ -41,29 +41,16 @@ struct WhileRules {
     const Result<Shapes> results = infer_body(c, *op.body, c.inputs(), "the body");
     if (!results) return results;
     const auto carries = static_cast<std::size_t>(n - op.invariants);
-    if (results->size() < carries)
-      return c.attr_error("the body returns ", results->size(), " values, fewer than the ", carries, " carries");
     if (results->size() > carries && !op.max_trips) {
       Diagnostic d = c.attr_error("the body returns ", results->size() - carries,
                                   " ys, but without max_iterations their number of rows is not known");
       d.hint = "set max_iterations (attribute max_trips), or return the values as carries";
       return d;
     }
-    Shapes out;
-    for (std::size_t r = 0; r < results->size(); ++r) {
-      if (r >= carries) {
-        out.push_back(stacked_shape(*op.max_trips, (*results)[r]));
-        continue;
-      }
-      const Shape& before = c.input(static_cast<int>(op.invariants) + static_cast<int>(r));
-      if (!((*results)[r] == before)) {
-        Diagnostic d = c.error("carry ", r, " is ", before, " before an iteration and ", (*results)[r], " after it");
-        d.hint = "a carry must keep its shape and dtype: cast it in the body, or change the initial value";
-        return d;
-      }
-      out.push_back(before);
-    }
-    out.emplace_back(Dims{}, DType::I64);
+    Result<Shapes> out =
+        loop_results(c, *results, op.invariants, carries, Dim(op.max_trips.value_or(0)), "an iteration");
+    if (!out) return out;
+    out->emplace_back(Dims{}, DType::I64);
     return out;
   }
 
@@ -182,22 +169,15 @@ struct WhileRules {
     back.length = {rows};
     back.reverse = true;
     const Exprs out = add_node(g, std::move(back), operands);
-    std::size_t at = 0;
-    for (std::size_t k = 0; k < p.carries; ++k)
-      if (wanted_carries[k]) c.accumulate(static_cast<int>(p.invariants + k), out[at++]);
-    for (std::size_t k = 0; k < p.invariants; ++k)
-      if (wanted_invariants[k]) c.accumulate(static_cast<int>(k), out[at++]);
+    accumulate_loop(c, p, notes.wanted, out);
   }
 
   static void batch(BatchContext& c) {
     const auto& op = c.op<ops::While>();
     const LoopParts p = *loop_parts(c.box());
-    Mask batched;
-    for (int i = 0; i < c.num_inputs(); ++i) batched.push_back(c.is_batched(i));
-    batched = loop_closure(*op.body, p, std::move(batched), false);
+    Mask batched = batched_inputs(c, p, *op.body);
     if (body_depends(*op.cond, batched, false)[0]) return batch_masked(c, op, p, std::move(batched));
-    Mask lifted = body_depends(*op.body, batched, false);
-    for (std::size_t k = 0; k < p.carries; ++k) lifted[k] = batched[p.first_carry() + k];
+    const Mask lifted = batched_outputs(p, *op.body, batched);
     ops::While form = op;
     form.cond = finished(body_vmap(*op.cond, batched, c.batch_size(), {false}));
     form.body = finished(body_vmap(*op.body, batched, c.batch_size(), lifted));

@@ -21,20 +21,13 @@ struct GatedDeltaNetRules {
     if (!groups.is_static() || !heads.is_static() || groups.value() < 1 || heads.value() % groups.value() != 0)
       return c.error("the ", heads, " heads of v ", v, " are not a multiple of the heads of q ", q);
     if (!op.scale && !n.is_static()) return c.error("q ", q, " needs a known last extent, or the attribute scale");
-    const struct {
-      std::string_view name;
-      Dims dims;
-      bool or_state;
-    } operands[] = {{"k", q.dims(), false},
-                    {"v", {batch, steps, heads, width}, false},
-                    {"g", {batch, steps, heads}, true},
-                    {"beta", {batch, steps, heads}, true}};
-    for (const auto& o : operands)
-      if (auto e = check_scan_operand(c, o.name, o.dims, o.or_state)) return *e;
     const Shape state({batch, heads, n, width}, accumulator_dtype(q.dtype()));
-    if (c.has("state") && !(c.input("state") == state))
-      return c.error("state must be ", state, ", got ", c.input("state"));
-    return make_shapes(v, state);
+    return infer_scan(c,
+                      {{"k", q.dims(), false},
+                       {"v", {batch, steps, heads, width}, false},
+                       {"g", {batch, steps, heads}, true},
+                       {"beta", {batch, steps, heads}, true}},
+                      v, state);
   }
   static double factor(const ops::GatedDeltaNet& op, const Dim& width) {
     if (op.scale) return *op.scale;
@@ -61,14 +54,8 @@ struct GatedDeltaNetRules {
   }
   static std::vector<Expr> by_steps(const DecomposeContext& c, Expr q, Expr k, Expr start) {
     Graph& g = c.graph();
-    const auto by_step = [&](Expr e) {
-      std::vector<std::int64_t> perm = identity_perm(e.rank());
-      std::swap(perm[0], perm[1]);
-      return g.transpose(e, std::move(perm));
-    };
+    const auto by_step = [&](Expr e) { return swap_leading(g, e); };
     const auto column = [&](Expr e) { return g.unsqueeze(g.unsqueeze(e, -1), -1); };
-    ScanOptions options;
-    options.checkpoint = true;
     const LoopResult r = g.scan(
         start,
         {by_step(g.unsqueeze(q, -2)), by_step(g.unsqueeze(k, -2)), by_step(g.unsqueeze(scan_operand(c, "v"), -2)),
@@ -79,7 +66,7 @@ struct GatedDeltaNetRules {
           const Expr next = kept + body.t(at[1]) * u;
           return LoopStep(next, body.matmul(at[0], next));
         },
-        options);
+        {.checkpoint = true});
     return {g.reshape(g.transpose(r.ys[0], {1, 0, 2, 3, 4}), c.result_shape(0).dims()), r.carries[0]};
   }
   // With G the running product of exp(g): within a chunk the corrections solve (I + A) u = beta (v - G k^T S), where A
@@ -116,9 +103,7 @@ struct GatedDeltaNetRules {
     fold_batch(c, {{"q", 0}, {"k", 0}, {"v", 0}, {"g", 0}, {"beta", 0}, {"state", 0}}, {0, 0});
   }
   static void reference(const RefArgs& args) {
-    const auto get = [&](std::string_view name) {
-      return args.has(name) ? load_all<double>(args.in(name)) : std::vector<double>{};
-    };
+    const auto get = [&](std::string_view name) { return scan_values(args, name); };
     const auto q = get("q"), k = get("k"), v = get("v"), decay = get("g"), beta = get("beta");
     const Tensor &qs = args.in("q"), &vs = args.in("v");
     const std::int64_t batch = qs.dim(0), steps = qs.dim(1), groups = qs.dim(2), n = qs.dim(3), heads = vs.dim(2),

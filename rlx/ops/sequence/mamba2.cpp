@@ -19,23 +19,16 @@ struct Mamba2Rules {
     if (!groups.is_static() || !heads.is_static() || groups.value() < 1 || heads.value() % groups.value() != 0)
       return c.error("the ", heads, " heads of x ", x, " are not a multiple of the groups of b ", b);
     const Dims d = c.has("d") && c.input("d").rank() == 2 ? Dims{heads, width} : Dims{heads};
-    const struct {
-      std::string_view name;
-      Dims dims;
-      bool or_state;
-    } operands[] = {{"dt", {batch, steps, heads}, true},
-                    {"a", {heads}, true},
-                    {"b", {batch, steps, groups, n}, false},
-                    {"c", {batch, steps, groups, n}, false},
-                    {"d", d, true},
-                    {"z", x.dims(), false},
-                    {"dt_bias", {heads}, true}};
-    for (const auto& o : operands)
-      if (auto e = check_scan_operand(c, o.name, o.dims, o.or_state)) return *e;
     const Shape state({batch, heads, width, n}, accumulator_dtype(x.dtype()));
-    if (c.has("state") && !(c.input("state") == state))
-      return c.error("state must be ", state, ", got ", c.input("state"));
-    return make_shapes(x, state);
+    return infer_scan(c,
+                      {{"dt", {batch, steps, heads}, true},
+                       {"a", {heads}, true},
+                       {"b", {batch, steps, groups, n}, false},
+                       {"c", {batch, steps, groups, n}, false},
+                       {"d", d, true},
+                       {"z", x.dims(), false},
+                       {"dt_bias", {heads}, true}},
+                      x, state);
   }
 
   static void decompose(DecomposeContext& c) {
@@ -62,23 +55,16 @@ struct Mamba2Rules {
     const Expr a = scan_operand(c, "a"), b = scan_operand(c, "b"), of_y = scan_operand(c, "c");
     const Dim &batch = x.dim(0), &heads = x.dim(2), &width = x.dim(3), &n = b.dim(3);
     const std::int64_t groups = b.dim(2).value(), each = heads.value() / groups;
-    const auto by_step = [&](Expr e) {
-      std::vector<std::int64_t> perm = identity_perm(e.rank());
-      std::swap(perm[0], perm[1]);
-      return g.transpose(e, std::move(perm));
-    };
-    ScanOptions options;
-    options.checkpoint = true;
-    const LoopResult r = g.scan(
-        g.reshape(start, {batch, groups, each, width, n}),
-        {by_step(g.exp(dt * a)), by_step(x * g.unsqueeze(dt, -1)), by_step(b), by_step(of_y)},
-        [&](Graph& body, const ExprList& state, const ExprList& at) {
-          const auto row = [&](Expr e) { return body.reshape(e, {batch, groups, 1, 1, n}); };
-          const Expr next = body.reshape(at[0], {batch, groups, each, 1, 1}) * state[0] +
-                            body.reshape(at[1], {batch, groups, each, width, 1}) * row(at[2]);
-          return LoopStep(next, body.sum(next * row(at[3]), {4}));
-        },
-        options);
+    const auto by_step = [&](Expr e) { return swap_leading(g, e); };
+    const LoopResult r = g.scan(g.reshape(start, {batch, groups, each, width, n}),
+                                {by_step(g.exp(dt * a)), by_step(x * g.unsqueeze(dt, -1)), by_step(b), by_step(of_y)},
+                                [&](Graph& body, const ExprList& state, const ExprList& at) {
+                                  const auto row = [&](Expr e) { return body.reshape(e, {batch, groups, 1, 1, n}); };
+                                  const Expr next = body.reshape(at[0], {batch, groups, each, 1, 1}) * state[0] +
+                                                    body.reshape(at[1], {batch, groups, each, width, 1}) * row(at[2]);
+                                  return LoopStep(next, body.sum(next * row(at[3]), {4}));
+                                },
+                                {.checkpoint = true});
     const Expr y = g.reshape(g.transpose(r.ys[0], {1, 0, 2, 3, 4}), x.shape().dims());
     return {y, g.reshape(r.carries[0], c.result_shape(1).dims())};
   }
@@ -118,9 +104,7 @@ struct Mamba2Rules {
     fold_batch(c, {{"x", 0}, {"dt", 0}, {"b", 0}, {"c", 0}, {"z", 0}, {"state", 0}}, {0, 0});
   }
   static void reference(const RefArgs& args) {
-    const auto get = [&](std::string_view name) {
-      return args.has(name) ? load_all<double>(args.in(name)) : std::vector<double>{};
-    };
+    const auto get = [&](std::string_view name) { return scan_values(args, name); };
     const auto x = get("x"), dt = get("dt"), a = get("a"), b = get("b"), c = get("c"), d = get("d"), z = get("z"),
                bias = get("dt_bias");
     const Tensor& shape = args.in("x");

@@ -13,19 +13,16 @@ struct SelectiveScanRules {
     if (x.rank() != 3) return c.error("x must be [B, S, H], got ", x);
     if (a.rank() != 2) return c.error("a must be [H, N] for x ", x, ", got ", a);
     const Dim &batch = x.dim(0), &steps = x.dim(1), &width = x.dim(2), &n = a.dim(1);
-    const struct {
-      std::string_view name;
-      Dims dims;
-      bool or_state;
-    } operands[] = {{"delta", x.dims(), false},      {"a", {width, n}, true}, {"b", {batch, steps, n}, false},
-                    {"c", {batch, steps, n}, false}, {"d", {width}, true},    {"z", x.dims(), false},
-                    {"delta_bias", {width}, true}};
-    for (const auto& o : operands)
-      if (auto e = check_scan_operand(c, o.name, o.dims, o.or_state)) return *e;
     const Shape state({batch, width, n}, accumulator_dtype(x.dtype()));
-    if (c.has("state") && !(c.input("state") == state))
-      return c.error("state must be ", state, ", got ", c.input("state"));
-    return make_shapes(x, state);
+    return infer_scan(c,
+                      {{"delta", x.dims(), false},
+                       {"a", {width, n}, true},
+                       {"b", {batch, steps, n}, false},
+                       {"c", {batch, steps, n}, false},
+                       {"d", {width}, true},
+                       {"z", x.dims(), false},
+                       {"delta_bias", {width}, true}},
+                      x, state);
   }
   // One step after the other. Reverse mode keeps the states and recomputes the rest of a step.
   static void decompose(DecomposeContext& c) {
@@ -34,19 +31,17 @@ struct SelectiveScanRules {
     const Expr x = scan_operand(c, "x"), a = scan_operand(c, "a");
     const Dim &batch = x.dim(0), &width = x.dim(2), &n = a.dim(1);
     const Expr delta = time_step(c, "delta", "delta_bias", c.op<ops::SelectiveScan>().delta_softplus, {width});
-    const auto by_step = [&](Expr e) { return g.transpose(e, {1, 0, 2}); };
+    const auto by_step = [&](Expr e) { return swap_leading(g, e); };
     const Expr init = c.has("state") ? c.input("state") : c.zeros(c.result_shape(1));
-    ScanOptions options;
-    options.checkpoint = true;
-    const LoopResult r = g.scan(
-        init, {by_step(delta), by_step(delta * x), by_step(scan_operand(c, "b")), by_step(scan_operand(c, "c"))},
-        [&](Graph& body, const ExprList& state, const ExprList& at) {
-          const auto column = [&](Expr e) { return body.reshape(e, {batch, width, 1}); };
-          const auto row = [&](Expr e) { return body.reshape(e, {batch, 1, n}); };
-          const Expr next = body.exp(column(at[0]) * a) * state[0] + column(at[1]) * row(at[2]);
-          return LoopStep(next, body.sum(next * row(at[3]), {2}));
-        },
-        options);
+    const LoopResult r =
+        g.scan(init, {by_step(delta), by_step(delta * x), by_step(scan_operand(c, "b")), by_step(scan_operand(c, "c"))},
+               [&](Graph& body, const ExprList& state, const ExprList& at) {
+                 const auto column = [&](Expr e) { return body.reshape(e, {batch, width, 1}); };
+                 const auto row = [&](Expr e) { return body.reshape(e, {batch, 1, n}); };
+                 const Expr next = body.exp(column(at[0]) * a) * state[0] + column(at[1]) * row(at[2]);
+                 return LoopStep(next, body.sum(next * row(at[3]), {2}));
+               },
+               {.checkpoint = true});
     Expr y = g.transpose(r.ys[0], {1, 0, 2});
     if (c.has("d")) y = y + scan_operand(c, "d") * x;
     if (c.has("z")) y = y * g.silu(scan_operand(c, "z"));
@@ -59,9 +54,7 @@ struct SelectiveScanRules {
     fold_batch(c, {{"x", 0}, {"delta", 0}, {"b", 0}, {"c", 0}, {"z", 0}, {"state", 0}}, {0, 0});
   }
   static void reference(const RefArgs& args) {
-    const auto get = [&](std::string_view name) {
-      return args.has(name) ? load_all<double>(args.in(name)) : std::vector<double>{};
-    };
+    const auto get = [&](std::string_view name) { return scan_values(args, name); };
     const auto x = get("x"), delta = get("delta"), a = get("a"), b = get("b"), c = get("c"), d = get("d"), z = get("z"),
                bias = get("delta_bias");
     const Tensor& shape = args.in("x");

@@ -20,17 +20,26 @@ Expr square_mask(Graph& g, std::int64_t n, F f) {
 
 }  // namespace
 
-std::optional<Diagnostic> check_scan_operand(const InferContext& c, std::string_view name, const Dims& dims,
-                                             bool or_state) {
-  if (!c.has(name)) return std::nullopt;
-  const Shape& x = c.input(name);
-  const DType own = c.input(0).dtype(), state = accumulator_dtype(own);
-  if (x.dtype() != own && !(or_state && x.dtype() == state))
-    return c.dtype_error(name, " must be ", dtype_name(own),
-                         or_state && state != own ? concat_text(" or ", dtype_name(state)) : std::string(), ", got ",
-                         x);
-  if (x.dims() != dims) return c.error(name, " must be ", dims_text(dims), ", got ", x);
-  return std::nullopt;
+Result<Shapes> infer_scan(const InferContext& c, std::initializer_list<ScanOperand> operands, const Shape& y,
+                          const Shape& state) {
+  const DType own = c.input(0).dtype();
+  for (const auto& [name, dims, or_state] : operands) {
+    if (!c.has(name)) continue;
+    const Shape& x = c.input(name);
+    if (x.dtype() != own && !(or_state && x.dtype() == state.dtype()))
+      return c.dtype_error(
+          name, " must be ", dtype_name(own),
+          or_state && state.dtype() != own ? concat_text(" or ", dtype_name(state.dtype())) : std::string(), ", got ",
+          x);
+    if (x.dims() != dims) return c.error(name, " must be ", dims_text(dims), ", got ", x);
+  }
+  if (c.has("state") && !(c.input("state") == state))
+    return c.error("state must be ", state, ", got ", c.input("state"));
+  return make_shapes(y, state);
+}
+
+std::vector<double> scan_values(const RefArgs& args, std::string_view name) {
+  return args.has(name) ? load_all<double>(args.in(name)) : std::vector<double>{};
 }
 
 Expr scan_operand(const DecomposeContext& c, std::string_view name) {

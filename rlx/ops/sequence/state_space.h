@@ -2,18 +2,28 @@
 #pragma once
 
 #include <cmath>
+#include <initializer_list>
 #include <optional>
 #include <string_view>
 #include <vector>
 
 #include "rlx/ir/op_def.h"
 #include "rlx/ir/ops/sequence.h"
+#include "rlx/ops/control/control.h"
 
 namespace rlx {
 
-/// Error unless the operand, if present, has the given dims and the dtype of x or, with `or_state`, of the state.
-std::optional<Diagnostic> check_scan_operand(const InferContext& c, std::string_view name, const Dims& dims,
-                                             bool or_state);
+/// What an operand, if present, must be: these dims, and the dtype of x or, with `or_state`, of the state.
+struct ScanOperand {
+  std::string_view name;
+  Dims dims;
+  bool or_state;
+};
+/// The shapes of a scan's results, y and the last state. Error unless the operands and the start state are right.
+Result<Shapes> infer_scan(const InferContext& c, std::initializer_list<ScanOperand> operands, const Shape& y,
+                          const Shape& state);
+/// The elements of an operand of the reference, none when it is absent.
+std::vector<double> scan_values(const RefArgs& args, std::string_view name);
 /// The operand in the dtype of the state.
 Expr scan_operand(const DecomposeContext& c, std::string_view name);
 /// When x is narrower than the state, decomposes to the same op with every float in the state's dtype; else returns
