@@ -46,7 +46,7 @@ struct KernelEntry {
 // clang-format off
 #define RLX_FOR_EACH_ENTRY_FAMILY(F) \
   F(quantized) F(interleaved) F(bf16) F(dot) F(int8) F(conv) F(conv_column) F(matmul) F(prepack) F(attention) \
-  F(norm) F(norm_f64) F(tape) F(region_64bit) F(move) F(gather) F(put_rows) F(scatter) F(window_at) F(sort) \
+  F(norm) F(softmax_columns) F(tape) F(region_64bit) F(move) F(gather) F(put_rows) F(scatter) F(window_at) F(sort) \
   F(complex) F(fft) F(factor) F(random) F(sample) F(grouped) F(recurrent) F(reduce) F(scan_argmax) F(window) \
   F(resize) F(channel_norm) F(generic_dot) F(generic_conv) F(generic_elementwise) F(generic_reduce) \
   F(generic_window) F(custom) F(control) F(collective)
@@ -262,6 +262,8 @@ class LowerContext {
 
 // -- helpers of kernel entries --
 
+/// True when all operands and results have this dtype.
+bool every_dtype(const Graph& g, NodeId id, DType t);
 /// Refuses operands or results of a dtype other than f32.
 const char* refuse_unless_f32(const Graph& g, NodeId id);
 /// Refuses more axes than the generic kernels support.

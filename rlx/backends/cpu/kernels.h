@@ -185,23 +185,26 @@ struct AttentionPlan {
 /// Layer or RMS normalisation of rows [rows, cols]: s = x (+ bias[c]) (+ residual[r, c]); y = norm(s) * gamma + beta.
 /// Null `bias`, `residual`, `gamma`, `beta` and `sum_out` skip their part. `sum_out` receives s and may alias x or
 /// residual. y may alias x.
-struct NormF32 {
+template <class T>
+struct Norm {
   std::int64_t cols = 0;
-  const float* x = nullptr;
+  const T* x = nullptr;
   std::int64_t ld_x = 0;
-  const float* bias = nullptr;
-  const float* residual = nullptr;
+  const T* bias = nullptr;
+  const T* residual = nullptr;
   std::int64_t ld_residual = 0;
-  const float* gamma = nullptr;
-  const float* beta = nullptr;
-  float eps = 1e-5F;
-  float* sum_out = nullptr;
+  const T* gamma = nullptr;
+  const T* beta = nullptr;
+  T eps = static_cast<T>(1e-5);
+  T* sum_out = nullptr;
   std::int64_t ld_sum = 0;
-  float* y = nullptr;
+  T* y = nullptr;
   std::int64_t ld_y = 0;
-  float* mean_out = nullptr;  // [rows], optional (layer norm only)
-  float* rstd_out = nullptr;  // [rows], optional
+  T* mean_out = nullptr;  // [rows], optional (layer norm only)
+  T* rstd_out = nullptr;  // [rows], optional
 };
+using NormF32 = Norm<float>;
+using NormF64 = Norm<double>;
 
 /// Rotary embedding of x [B, S, H, D] by strides. Pairs (i, i + n_rot/2), or (2i, 2i + 1) when interleaved, are rotated
 /// by the angle whose cosine and sine are at [position, i]. Elements from n_rot on are copied. `positions` (I32 [B, S]
@@ -229,11 +232,11 @@ struct RopeF32 {
 /// that end in I. A truth value is F32 0 or 1; any value that is not 0 is true. Max and Min return NaN when either
 /// operand is NaN.
 enum class TapeOp : std::uint8_t {
-  // one operand, F32; the first are the formulas of rlx/elementwise
+// one operand, F32; the first are the formulas of rlx/elementwise
 #define RLX_ENUMERATOR(Kind, ...) Kind,
   RLX_FOR_EACH_FORMULA(RLX_ENUMERATOR)
 #undef RLX_ENUMERATOR
-  Copy,
+      Copy,
   Neg,
   Abs,
   Sqrt,

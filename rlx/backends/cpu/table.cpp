@@ -12,11 +12,15 @@ const EntryTable<KernelEntry>& entry_table() {
   return table;
 }
 
+bool every_dtype(const Graph& g, NodeId id, DType t) {
+  bool all = true;
+  for (Value v : g.node(id).inputs) all = all && g.shape(v).dtype() == t;
+  for (const Shape& s : g.node(id).shapes) all = all && s.dtype() == t;
+  return all;
+}
+
 const char* refuse_unless_f32(const Graph& g, NodeId id) {
-  bool f32 = true;
-  for (Value v : g.node(id).inputs) f32 = f32 && g.shape(v).dtype() == DType::F32;
-  for (const Shape& s : g.node(id).shapes) f32 = f32 && s.dtype() == DType::F32;
-  return refuse_unless(f32, "its operands and results are not all f32");
+  return refuse_unless(every_dtype(g, id, DType::F32), "its operands and results are not all f32");
 }
 
 const char* refuse_high_rank(const Shape& s) {

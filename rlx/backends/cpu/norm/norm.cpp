@@ -2,10 +2,12 @@
 #include <algorithm>
 #include <span>
 #include <string_view>
+#include <type_traits>
 
 #include "rlx/backends/cpu/entries.h"
 #include "rlx/backends/cpu/norm/losses_kernels.h"
 #include "rlx/backends/cpu/norm/norm_16bit.h"
+#include "rlx/backends/cpu/norm/norm_f64_kernels.h"
 #include "rlx/backends/cpu/runs.h"
 #include "rlx/ir/input_spec.h"
 #include "rlx/ir/ops/fused.h"
@@ -23,32 +25,36 @@ const char* last_axis_refuses(const Graph& g, NodeId id) {
                        "it does not run along the last axis");
 }
 
-/// Refuses all but f32 norms over the last axes together.
-template <class Op>
+/// Refuses all but norms over the last axes together, of f32 or of f64. Reports show the refusal of the f64 entry,
+/// which is the last one, so what holds for every dtype comes first there.
+template <class Op, DType kType>
 const char* last_axes_refuses(const Graph& g, NodeId id) {
-  if (const char* why = refuse_unless_f32(g, id)) return why;
   const auto& axes = g.node(id).op.template as<Op>().axes;
   const auto first = static_cast<std::int64_t>(in_shape(g, id, 0).rank()) - static_cast<std::int64_t>(axes.size());
-  return refuse_unless(axes.front() == first, "it does not run along the last axes");  // axes are sorted
+  if (axes.empty() || axes.front() != first) return "it does not run along the last axes";  // axes are sorted
+  return refuse_unless(every_dtype(g, id, kType), "its operands and results are not all of one float type");
 }
 
+template <class T>
 struct NormStep {
-  NormF32 norm;
+  Norm<T> norm;
   std::int64_t rows = 0, rows_per_chunk = 1;
-  void (*run)(const NormF32&, std::int64_t, std::int64_t) = nullptr;
+  void (*run)(const Norm<T>&, std::int64_t, std::int64_t) = nullptr;
   Runs runs{};  // of x, where its rows do not fold into one stride
 };
-void run_norm(const NormStep& s, std::int64_t chunk) {
+template <class T>
+void run_norm(const NormStep<T>& s, std::int64_t chunk) {
   const std::int64_t begin = chunk * s.rows_per_chunk, end = std::min(s.rows, begin + s.rows_per_chunk);
   s.run(s.norm, begin, end);
 }
 // Runs the norm on each range of rows that one stride covers.
-void run_norm_of_runs(const NormStep& s, std::int64_t chunk) {
+template <class T>
+void run_norm_of_runs(const NormStep<T>& s, std::int64_t chunk) {
   const std::int64_t begin = chunk * s.rows_per_chunk, end = std::min(s.rows, begin + s.rows_per_chunk);
   const std::int64_t cols = s.norm.cols;
   s.runs.each(begin * cols, end * cols, [&](std::int64_t at, std::int64_t count, std::int64_t from) {
     const std::int64_t row = begin + from / cols;
-    NormF32 n = s.norm;
+    Norm<T> n = s.norm;
     n.x += at;
     if (n.y) n.y += row * n.ld_y;
     if (n.mean_out) n.mean_out += row;
@@ -70,13 +76,14 @@ struct NormArgs {
   bool residual = false;  // whether a residual, and perhaps a bias, is added first
   int sum = -1, mean = -1, rstd = -1;
 };
+template <class T>
 void add_norm(LowerContext& c, const NormArgs& form) {
   const View x = c.in(0), y = c.out(0);
   const auto operand = [&](std::string_view name) {
     return find_operand(c.node().op, c.num_inputs(), name).value_or(-1);
   };
-  auto& s = c.keep<NormStep>();
-  NormF32& n = s.norm;
+  auto& s = c.keep<NormStep<T>>();
+  Norm<T>& n = s.norm;
   bool in_runs = false;
   if (form.axes == 1) {
     if (const auto rows = as_rows(x)) {
@@ -94,7 +101,7 @@ void add_norm(LowerContext& c, const NormArgs& form) {
   if (s.rows == 0 || (n.cols == 0 && !read(form.mean) && !read(form.rstd))) return;
   const bool skips_y = !form.residual && !c.is_read(0);
   n.ld_y = n.ld_sum = n.cols;
-  n.eps = static_cast<float>(form.eps);
+  n.eps = static_cast<T>(form.eps);
   c.point(n.x, x);
   if (!skips_y) c.point(n.y, y);
   const int residual = form.residual ? operand("residual") : -1;
@@ -108,40 +115,47 @@ void add_norm(LowerContext& c, const NormArgs& form) {
   }
   if (const int gamma = operand("gamma"); gamma >= 0) c.point(n.gamma, c.in(gamma));
   if (const int beta = operand("beta"); beta >= 0) c.point(n.beta, c.in(beta));
-  const auto point = [&](int r, float*& to) {
+  const auto point = [&](int r, T*& to) {
     if (read(r)) c.point(to, c.out(r));
   };
   point(form.sum, n.sum_out);
   point(form.mean, n.mean_out);
   point(form.rstd, n.rstd_out);
-  s.run = form.layer ? c.kernels().layer_norm_f32 : c.kernels().rms_norm_f32;
-  constexpr double kCostNs = 0.12;
+  if constexpr (std::is_same_v<T, float>) {
+    s.run = form.layer ? c.kernels().layer_norm_f32 : c.kernels().rms_norm_f32;
+  } else {
+    const F64RowKernels& kernels = f64_row_kernels(c.kernels().isa);
+    s.run = form.layer ? kernels.layer_norm_f64 : kernels.rms_norm_f64;
+  }
+  constexpr double kCostNs = sizeof(T) == 8 ? 0.3 : 0.12;
   const std::int64_t cols = std::max<std::int64_t>(1, n.cols);
   s.rows_per_chunk = std::max<std::int64_t>(1, rows_per_chunk(s.rows, cols, kCostNs, c.threads()));
   const std::int64_t chunks = (s.rows + s.rows_per_chunk - 1) / s.rows_per_chunk;
   const double cost = kCostNs * static_cast<double>(s.rows * n.cols);
   if (in_runs)
-    c.step<run_norm_of_runs>(s, chunks, cost);
+    c.step<run_norm_of_runs<T>>(s, chunks, cost);
   else
-    c.step<run_norm>(s, chunks, cost);
+    c.step<run_norm<T>>(s, chunks, cost);
   c.tile_rows(s.rows, s.rows_per_chunk, 1, {0, residual}, {0, 1, 2, 3});
 }
 
+template <class T>
 void lower_layer_norm(LowerContext& c) {
   const auto& op = c.op<ops::LayerNorm>();
-  add_norm(c, {.layer = true, .eps = op.eps, .axes = static_cast<int>(op.axes.size()), .mean = 1, .rstd = 2});
+  add_norm<T>(c, {.layer = true, .eps = op.eps, .axes = static_cast<int>(op.axes.size()), .mean = 1, .rstd = 2});
 }
+template <class T>
 void lower_rms_norm(LowerContext& c) {
   const auto& op = c.op<ops::RmsNorm>();
-  add_norm(c, {.layer = false, .eps = op.eps, .axes = static_cast<int>(op.axes.size()), .rstd = 1});
+  add_norm<T>(c, {.layer = false, .eps = op.eps, .axes = static_cast<int>(op.axes.size()), .rstd = 1});
 }
 void lower_residual_ln(LowerContext& c) {
   const double eps = c.op<ops::FusedResidualLN>().eps;
-  add_norm(c, {.layer = true, .eps = eps, .residual = true, .sum = 1, .mean = 2, .rstd = 3});
+  add_norm<float>(c, {.layer = true, .eps = eps, .residual = true, .sum = 1, .mean = 2, .rstd = 3});
 }
 void lower_residual_rms(LowerContext& c) {
   const double eps = c.op<ops::FusedResidualRmsNorm>().eps;
-  add_norm(c, {.layer = false, .eps = eps, .residual = true, .sum = 1, .rstd = 2});
+  add_norm<float>(c, {.layer = false, .eps = eps, .residual = true, .sum = 1, .rstd = 2});
 }
 
 // A matrix may be strided.
@@ -235,7 +249,7 @@ void lower_cross_entropy(LowerContext& c) {
 }
 
 constexpr KernelEntry kNormEntries[] = {
-    // Before the f32 entries, whose refusals tell more about what no entry takes.
+    // Before the other entries, whose refusals tell more about what no entry takes.
     {.kind = OpKind::LayerNorm,
      .kernel = "layer_norm_16",
      .refuses = layer_norm_16bit_refuses,
@@ -248,15 +262,29 @@ constexpr KernelEntry kNormEntries[] = {
      .skips_unread = 0b10},
     {.kind = OpKind::LayerNorm,
      .kernel = "layer_norm_f32",
-     .refuses = last_axes_refuses<ops::LayerNorm>,
-     .lower = lower_layer_norm,
+     .refuses = last_axes_refuses<ops::LayerNorm, DType::F32>,
+     .lower = lower_layer_norm<float>,
+     .reads_strided = norm_reads_strided<ops::LayerNorm>,
+     .in_place = x_in_place,
+     .skips_unread = 0b111},
+    {.kind = OpKind::LayerNorm,
+     .kernel = "layer_norm_f64",
+     .refuses = last_axes_refuses<ops::LayerNorm, DType::F64>,
+     .lower = lower_layer_norm<double>,
      .reads_strided = norm_reads_strided<ops::LayerNorm>,
      .in_place = x_in_place,
      .skips_unread = 0b111},
     {.kind = OpKind::RmsNorm,
      .kernel = "rms_norm_f32",
-     .refuses = last_axes_refuses<ops::RmsNorm>,
-     .lower = lower_rms_norm,
+     .refuses = last_axes_refuses<ops::RmsNorm, DType::F32>,
+     .lower = lower_rms_norm<float>,
+     .reads_strided = norm_reads_strided<ops::RmsNorm>,
+     .in_place = x_in_place,
+     .skips_unread = 0b11},
+    {.kind = OpKind::RmsNorm,
+     .kernel = "rms_norm_f64",
+     .refuses = last_axes_refuses<ops::RmsNorm, DType::F64>,
+     .lower = lower_rms_norm<double>,
      .reads_strided = norm_reads_strided<ops::RmsNorm>,
      .in_place = x_in_place,
      .skips_unread = 0b11},

@@ -196,7 +196,7 @@ TEST_CASE("wide rows: softmax along columns and rows") {
       });
       if (inner != 1) continue;
       check_columns<double>(r, 1, 2e-15, [&](const F64RowKernels& k, bool log, const double* x, double* y) {
-        k.softmax_f64(log, x, y, r, 0, 1);
+        (log ? k.log_softmax_f64 : k.softmax_f64)(x, r, y, r, r, 0, 1);
       });
     }
 }
@@ -205,13 +205,13 @@ TEST_CASE("wide rows: softmax of a row of -inf is 0, its logarithm -inf; NaN and
     const F64RowKernels& k = f64_row_kernels(t->isa);
     std::vector<double> x(3 * 19, -HUGE_VAL), y(x.size());
     x[19 + 18] = NAN, x[38 + 2] = 1;
-    k.softmax_f64(false, x.data(), y.data(), 19, 0, 3);
+    k.softmax_f64(x.data(), 19, y.data(), 19, 19, 0, 3);
     for (std::size_t i = 0; i < 19; ++i) {
       CHECK(y[i] == 0);
       CHECK(std::isnan(y[19 + i]));
       CHECK(y[38 + i] == (i == 2 ? 1 : 0));
     }
-    k.softmax_f64(true, x.data(), y.data(), 19, 0, 3);
+    k.log_softmax_f64(x.data(), 19, y.data(), 19, 19, 0, 3);
     for (std::size_t i = 0; i < 19; ++i) {
       CHECK(y[i] == -HUGE_VAL);
       CHECK(std::isnan(y[19 + i]));
@@ -237,7 +237,7 @@ TEST_CASE("wide rows: norms of doubles against long doubles, lengths around vect
           CAPTURE(cols);
           std::vector<double> y(x.size() + 1, 55), mean(3), rstd(3);
           NormF64 n;
-          n.cols = cols, n.x = x.data(), n.y = y.data(), n.eps = 1e-5;
+          n.cols = n.ld_x = n.ld_y = cols, n.x = x.data(), n.y = y.data(), n.eps = 1e-5;
           if (affine) n.gamma = gamma.data(), n.beta = beta.data();
           if (layer) n.mean_out = mean.data();
           n.rstd_out = rstd.data();
