@@ -6,7 +6,7 @@
 #include <string>
 
 #include "bench/peers/gemm_loop.h"
-#include "rlx/backends/cpu/kernels.h"
+#include "rlx/backends/cpu/matmul/driver.h"
 #include "rlx/error.h"
 #include "rlx/threads/thread_pool.h"
 
@@ -20,17 +20,19 @@ std::shared_ptr<float> floats(std::int64_t n) {
 GemmSide make_side(const rlx::cpu::KernelTable& kernels, rlx::ThreadPool& pool, std::int64_t m, std::int64_t n,
                    std::int64_t k) {
   const auto a = floats(m * k), b = floats(k * n), packed = floats(kernels.packed_size_f32(k, n)), c = floats(m * n);
-  rlx::cpu::GemmF32 g;
-  g.m = m, g.n = n, g.k = k, g.a = a.get(), g.lda = k, g.b_packed = packed.get(), g.c = c.get(), g.ldc = n;
-  const rlx::cpu::GemmPlan plan = kernels.gemm_plan_f32(m, n, k, pool.threads());
+  rlx::cpu::MatmulOperands g = rlx::cpu::packed_b_operands(m, n, k);
+  g.a = a.get(), g.b = packed.get(), g.c = c.get();
+  const rlx::cpu::MatmulKernel& kernel = rlx::cpu::packed_b_kernel(kernels, rlx::cpu::PackedBType::F32);
+  const rlx::cpu::MatmulPlan plan = rlx::cpu::plan_matmul(&kernel, g, pool.threads());
   GemmSide side;
   side.a = a.get(), side.b = b.get(), side.c = c.get();
   side.pack = [&kernels, b, packed, n, k] { kernels.pack_b_f32(b.get(), n, 1, k, n, 0, n, packed.get()); };
-  side.run = [&kernels, &pool, a, packed, c, g, plan] {
+  side.run = [&kernel, &pool, a, packed, c, g, plan] {
+    const auto chunk = [&](std::int64_t i) { rlx::cpu::run_matmul(&kernel, g, plan, i, nullptr, nullptr); };
     if (pool.threads() == 1) {
-      for (std::int64_t i = 0; i < plan.chunks; ++i) kernels.gemm_f32(g, plan, i);
+      for (std::int64_t i = 0; i < plan.chunks; ++i) chunk(i);
     } else {
-      pool.parallel_for(plan.chunks, [&](std::int64_t i) { kernels.gemm_f32(g, plan, i); });
+      pool.parallel_for(plan.chunks, chunk);
     }
   };
   return side;

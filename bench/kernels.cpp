@@ -16,7 +16,7 @@
 #endif
 
 #include "bench/before.h"
-#include "rlx/backends/cpu/kernels.h"
+#include "rlx/backends/cpu/matmul/driver.h"
 #include "rlx/error.h"
 #include "rlx/threads/thread_pool.h"
 
@@ -95,10 +95,10 @@ struct Bench {
     for (const std::int64_t m : {4, 6, 8, 12, 14}) {
       const std::int64_t kk = 128, n = k.packed_nr_f32(1 << 20);
       Floats a(m * kk), b(k.packed_size_f32(kk, n)), c(m * n);
-      rlx::cpu::GemmF32 g;
-      g.m = m, g.n = n, g.k = kk, g.a = a.data, g.lda = kk, g.b_packed = b.data, g.c = c.data, g.ldc = n;
-      const auto plan = k.gemm_plan_f32(m, n, kk, 1);
-      const double s = median_seconds([&] { k.gemm_f32(g, plan, 0); });
+      rlx::cpu::MatmulOperands g = rlx::cpu::packed_b_operands(m, n, kk);
+      g.a = a.data, g.b = b.data, g.c = c.data;
+      const auto& kernel = rlx::cpu::packed_b_kernel(k, rlx::cpu::PackedBType::F32);
+      const double s = median_seconds([&] { rlx::cpu::run_whole_matmul(&kernel, g, nullptr); });
       limits.tile_gflops = std::max(limits.tile_gflops, 2.0 * static_cast<double>(m * n * kk) / s / 1e9);
     }
     std::printf("f32 FMA from registers %.1f GF/s, best GEMM tile from L1 (K = 128) %.1f GF/s, one thread\n",
@@ -110,17 +110,18 @@ struct Bench {
     const std::int64_t size = (k.packed_size_f32(kk, n) + 15) / 16 * 16;
     Floats packed(size * copies);
     for (int i = 0; i < copies; ++i) k.pack_b_f32(b.data, 1, kk, kk, n, 0, n, packed.data + i * size);
-    rlx::cpu::GemmF32 g;
-    g.m = m, g.n = n, g.k = kk, g.a = a.data, g.lda = kk, g.c = c.data, g.ldc = n;
+    rlx::cpu::MatmulOperands g = rlx::cpu::packed_b_operands(m, n, kk);
+    g.a = a.data, g.c = c.data;
     g.epilogue.act = act;
     if (act != rlx::cpu::Act::None) g.epilogue.bias = bias.data;
-    const auto plan = k.gemm_plan_f32(m, n, kk, pool.threads());
+    const auto& kernel = rlx::cpu::packed_b_kernel(k, rlx::cpu::PackedBType::F32);
+    const auto plan = rlx::cpu::plan_matmul(&kernel, g, pool.threads());
     std::int64_t at = 0;
     const double s = median_seconds([&] {
-      g.b_packed = packed.data + at * size;
+      g.b = packed.data + at * size;
       at = (at + 1) % copies;
       g.prefetch_next = packed.data + at * size;
-      chunks(plan.chunks, [&](std::int64_t i) { k.gemm_f32(g, plan, i); });
+      chunks(plan.chunks, [&](std::int64_t i) { rlx::cpu::run_matmul(&kernel, g, plan, i, nullptr, nullptr); });
     });
     const double gflops = 2.0 * static_cast<double>(m * n * kk) / s / 1e9;
     std::printf(
@@ -187,9 +188,9 @@ struct Bench {
     using rlx::cpu::TapeOp;
     Floats x(n), y(n);
     // gelu_tanh(x * a + b) * c + tanh(x)
-    const rlx::cpu::TapeInstr heavy[] = {{TapeOp::Mul, 1, 0, 255, 0, 1.1F, 0}, {TapeOp::Add, 1, 1, 255, 0, 0.2F, 0},
+    const rlx::cpu::TapeInstr heavy[] = {{TapeOp::Mul, 1, 0, 255, 0, 1.1F, 0},   {TapeOp::Add, 1, 1, 255, 0, 0.2F, 0},
                                          {TapeOp::GeluApprox, 1, 1, 0, 0, 0, 0}, {TapeOp::Mul, 1, 1, 255, 0, 0.7F, 0},
-                                         {TapeOp::Tanh, 2, 0, 0, 0, 0, 0},     {TapeOp::Add, 3, 1, 2, 0, 0, 0}};
+                                         {TapeOp::Tanh, 2, 0, 0, 0, 0, 0},       {TapeOp::Add, 3, 1, 2, 0, 0, 0}};
     const rlx::cpu::TapeInstr cheap[] = {{TapeOp::Mul, 1, 0, 255, 0, 1.1F, 0},
                                          {TapeOp::Add, 1, 1, 255, 0, 0.2F, 0},
                                          {TapeOp::Mul, 1, 1, 0, 0, 0, 0},

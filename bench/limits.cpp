@@ -15,6 +15,7 @@
 #include "bench/before.h"
 #include "rlx/backends/cpu/kernels.h"
 #include "rlx/backends/cpu/limits.h"
+#include "rlx/backends/cpu/matmul/driver.h"
 #include "rlx/backends/cpu/quant/interleaved_kernels.h"
 #include "rlx/error.h"
 #include "rlx/tensor/tensor.h"
@@ -42,12 +43,14 @@ double tile_peak(const KernelTable& k) {
   for (const std::int64_t depth : {96, 128})
     for (const std::int64_t m : {4, 6, 8, 12, 14, 16}) {
       Floats a = floats(m * depth), b = floats(k.packed_size_f32(depth, n)), c = floats(m * n);
-      rlx::cpu::GemmF32 g;
-      g.m = m, g.n = n, g.k = depth, g.a = a.get(), g.lda = depth, g.b_packed = b.get(), g.c = c.get(), g.ldc = n;
-      const auto plan = k.gemm_plan_f32(m, n, depth, 1);
+      rlx::cpu::MatmulOperands g = rlx::cpu::packed_b_operands(m, n, depth);
+      g.a = a.get(), g.b = b.get(), g.c = c.get();
+      const auto& kernel = rlx::cpu::packed_b_kernel(k, rlx::cpu::PackedBType::F32);
+      const auto plan = rlx::cpu::plan_matmul(&kernel, g, 1);
       best = std::max(best, rlx::cpu::best_rate(12, [&] {
                         for (int i = 0; i < 50; ++i)
-                          for (std::int64_t chunk = 0; chunk < plan.chunks; ++chunk) k.gemm_f32(g, plan, chunk);
+                          for (std::int64_t chunk = 0; chunk < plan.chunks; ++chunk)
+                            rlx::cpu::run_matmul(&kernel, g, plan, chunk, nullptr, nullptr);
                         return 100 * m * n * depth;
                       }));
     }

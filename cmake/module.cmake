@@ -224,7 +224,7 @@ function(rlx_kernel_objects name)
     return()
   endif()
   # Those that take longest come first: none runs alone at the end of a build.
-  foreach(stem IN ITEMS gemm tape int8 fft interleaved conv matmul)
+  foreach(stem IN ITEMS tape int8 fft interleaved conv matmul)
     set(file ${kernels})
     list(FILTER file INCLUDE REGEX "/${stem}_kernels\\.cpp$")
     if(file)

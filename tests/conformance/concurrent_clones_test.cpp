@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "rlx/backends/cpu/executable.h"
+#include "rlx/backends/cpu/matmul/matmul_kernels.h"
 #include "rlx/device/host_device.h"
 #include "rlx/device/registry.h"
 #include "rlx/ir/ops/blocks.h"
@@ -42,12 +43,39 @@ struct Delayed<Member> {
   }
 };
 
+// The tiles of the records of packed matmuls, with delays.
+struct DelayedTiles {
+  using Tile = cpu::MatmulTile;
+  static constexpr int kVecs = cpu::kMatmulMaxVecs, kRows = cpu::kMatmulMaxRows;
+  static inline const cpu::MatmulKernel* original = nullptr;
+  static inline cpu::MatmulKernel records[cpu::kNumPackedBKernels];
+
+  template <int kRecord, int kTile>
+  static void call(const cpu::MatmulTileCall& c) {
+    jitter();
+    original[kRecord].tile[kTile / kVecs / kRows][kTile / kRows % kVecs][kTile % kRows](c);
+  }
+  template <int kRecord, int... kTile>
+  static void delay(std::integer_sequence<int, kTile...>) {
+    cpu::MatmulKernel& r = records[kRecord] = original[kRecord];
+    const auto replace = [&](Tile& tile, Tile with) { tile = tile == nullptr ? nullptr : with; };
+    (replace(r.tile[kTile / kVecs / kRows][kTile / kRows % kVecs][kTile % kRows], &call<kRecord, kTile>), ...);
+  }
+  template <int... kRecord>
+  static void apply(cpu::KernelTable& t, std::integer_sequence<int, kRecord...>) {
+    original = t.packed_b;
+    (delay<kRecord>(std::make_integer_sequence<int, cpu::kMatmulTileKinds * kVecs * kRows>{}), ...);
+    t.packed_b = records;
+  }
+};
+
 // `isa` is that of the target, for which the compiler packs the weights (RLX_CPU_ISA): one in a process.
 const cpu::KernelTable& delayed_kernels(cpu::Isa isa) {
   static const cpu::KernelTable table = [isa] {
     using T = cpu::KernelTable;
     T t = cpu::kernels_for(isa);
-    Delayed<&T::pack_b_f32>::apply(t), Delayed<&T::gemm_f32>::apply(t);
+    Delayed<&T::pack_b_f32>::apply(t);
+    DelayedTiles::apply(t, std::make_integer_sequence<int, cpu::kNumPackedBKernels>{});
     Delayed<&T::attention_f32>::apply(t), Delayed<&T::layer_norm_f32>::apply(t), Delayed<&T::softmax_f32>::apply(t);
     Delayed<&T::tape_run>::apply(t), Delayed<&T::reduce_f32>::apply(t);
     Delayed<&T::strided_copy>::apply(t);

@@ -4,7 +4,8 @@
 #include "rlx/backends/cpu/kernels.h"
 
 namespace rlx::cpu {
-void fill_gemm_kernels(Isa isa, KernelTable& table);
+void fill_matmul_kernels(Isa isa, KernelTable& table);
+void fill_packed_b_kernels(Isa isa, KernelTable& table);  // its packers
 void fill_attention_kernels(Isa isa, KernelTable& table);
 void fill_row_kernels(Isa isa, KernelTable& table);
 void fill_tape_kernels(Isa isa, KernelTable& table);

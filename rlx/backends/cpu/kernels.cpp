@@ -57,7 +57,8 @@ KernelTable make_table(Isa isa) {
   KernelTable t{};
   t.isa = isa;
   t.lanes_f32 = isa == Isa::Avx512 ? 16 : isa == Isa::Avx2 ? 8 : 4;
-  fill_gemm_kernels(isa, t);
+  fill_matmul_kernels(isa, t);
+  fill_packed_b_kernels(isa, t);
   fill_attention_kernels(isa, t);
   fill_row_kernels(isa, t);
   fill_tape_kernels(isa, t);

@@ -49,20 +49,9 @@ struct GemmEpilogue {
   const float* mul = nullptr;  // [M, N]
   std::int64_t ld_mul = 0;
   /// True when the epilogue does nothing.
-  bool plain() const {
-    return alpha == 1.0F && bias == nullptr && residual == nullptr && act == Act::None && mul == nullptr;
-  }
-};
-
-/// How a GEMM is split into chunks. `gemm_plan_f32` makes it. It is valid for all data of that shape.
-struct GemmPlan {
-  std::int64_t chunks = 0;
-  std::int64_t panels = 0;  // panels of packed B
-  std::int64_t panels_per_chunk = 0;
-  std::int64_t row_chunks = 0;  // chunk = (batch * row_chunks + row chunk) * panel_chunks + panel chunk
-  std::int64_t rows_per_chunk = 0;
-  std::int64_t panel_chunks = 0;
-  std::int64_t nr = 0;  // panel width in floats
+  bool plain() const { return bias == nullptr && adds_bias_alone(); }
+  /// True when it does nothing but add the bias, if there is one.
+  bool adds_bias_alone() const { return alpha == 1.0F && residual == nullptr && act == Act::None && mul == nullptr; }
 };
 
 /// Element type of packed B. Kernels widen the elements on load. I8 has quantized values with one scale per column; the
@@ -71,24 +60,6 @@ enum class PackedBType : std::uint8_t { F32, BF16, F16, I8, BF16Pairs };
 constexpr std::int64_t panel_element_bytes(PackedBType t) {
   return t == PackedBType::F32 ? 4 : t == PackedBType::I8 ? 1 : 2;
 }
-/// Offset of the scales of I8 panels with `elements` elements.
-constexpr std::int64_t panel_scales_at(std::int64_t elements) { return (elements + 63) / 64 * 64; }
-
-/// C[M, N] = epilogue(A[M, K] * B) with packed B, made by `pack_b_f32`, `pack_b_16` or matmul/packed_b.h. Rows of A are
-/// `lda` floats apart; the elements of a row are contiguous.
-struct GemmF32 {
-  std::int64_t m = 0, n = 0, k = 0;
-  const float* a = nullptr;
-  std::int64_t lda = 0;
-  const void* b_packed = nullptr;
-  PackedBType b_type = PackedBType::F32;
-  float* c = nullptr;
-  std::int64_t ldc = 0;
-  GemmEpilogue epilogue;
-  /// Optional: start of the packed weights that the next GEMM reads. This GEMM prefetches their first cache lines after
-  /// its last panels.
-  const void* prefetch_next = nullptr;
-};
 
 inline constexpr int kGemmMaxAxes = 16;
 
@@ -97,6 +68,7 @@ struct GemmAxis {
   std::int64_t extent = 1, a = 0, b = 0, c = 0;
 };
 
+struct MatmulKernel;        // matmul/matmul_kernels.h
 struct InterleavedKernels;  // quant/interleaved_kernels.h
 struct Bf16Kernels;         // matmul/bf16_kernels.h
 
@@ -456,9 +428,9 @@ struct KernelTable {
   /// The same for 16-bit elements, which are moved unchanged.
   void (*pack_b_16)(const std::uint16_t* src, std::int64_t k_stride, std::int64_t n_stride, std::int64_t k,
                     std::int64_t n, std::int64_t n0, std::int64_t n1, std::uint16_t* packed);
-  GemmPlan (*gemm_plan_f32)(std::int64_t m, std::int64_t n, std::int64_t k, int threads);
-  void (*gemm_f32)(const GemmF32& gemm, const GemmPlan& plan, std::int64_t chunk);
 
+  /// The records of matmuls, by MatmulSums; with packed B, by PackedBType.
+  const MatmulKernel *matmul, *packed_b;
   /// Matmuls with block-quantized weights.
   const InterleavedKernels* interleaved;
   /// bf16 matmuls; null where the machine has no bf16 instructions.

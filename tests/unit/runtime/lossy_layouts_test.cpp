@@ -103,6 +103,31 @@ TEST_CASE("lossy layouts: a skinny matmul has the bits that it has among many") 
   }
 }
 
+TEST_CASE("lossy layouts: a matrix of a group is read in chunks of columns") {
+  constexpr std::int64_t kRows = 9, kDepth = 600, kColumns = 320, kGroups = 2;
+  const Tensor x = normals({kRows, kDepth}, 10), w = normals({kGroups, kDepth, kColumns}, 11);
+  const Tensor ids = test::ints({kRows}, {1, 0, 1, 1, 0, 0, 1, 0, 1});
+  Graph g("groups");
+  g.set_outputs({g.grouped_dot(g.input("x", x.shape()), g.param("w", w.shape()), g.input("ids", ids.shape()))});
+  const Tensor want = evaluate(g, {{"x", x}, {"w", w}, {"ids", ids}})[0];
+  for (const std::string& isa : test::isas())
+    for (const MatmulPrecision precision : {MatmulPrecision::Exact, MatmulPrecision::Int8}) {
+      INFO(isa, " ", std::string(matmul_precision_name(precision)));
+      CompiledGraph f = Session().with_isa(isa).compile_with(g, with(precision));
+      f.set_param("w", w);
+      CHECK(packed_layout_of_param(f).lossless == (precision == MatmulPrecision::Exact));
+      const Tensor got = f.run_typed({{"x", x}, {"ids", ids}})[0];
+      for (std::int64_t group = 0; group < kGroups; ++group) {
+        Tensor one = Tensor::zeros(Shape({kDepth, kColumns}, DType::F32));
+        for (std::int64_t i = 0; i < kDepth * kColumns; ++i) one.set(i, w.at(group * kDepth * kColumns + i));
+        for (std::int64_t i = 0; i < kRows; ++i)
+          for (std::int64_t j = 0; j < kColumns && ids.at(i) == static_cast<double>(group); j += 7)
+            REQUIRE(test::difference(got.at(i * kColumns + j), want.at(i * kColumns + j)) <=
+                    allowed(precision, x, one, i, j));
+      }
+    }
+}
+
 TEST_CASE("lossy layouts: int8 takes a byte a value and a scale a column, halves two; the rest reads the values") {
   Graph g("tied");
   constexpr std::int64_t kVocabulary = 96, kD = 64;

@@ -25,61 +25,6 @@ const char* packed_refuses(const Graph& g, NodeId id) {
   return epilogue_refuses(g, id);
 }
 
-struct PackedGemm {
-  GemmF32 gemm;
-  GemmPlan plan;
-  void (*run)(const GemmF32&, const GemmPlan&, std::int64_t) = nullptr;
-};
-void run_packed(const PackedGemm& p, std::int64_t chunk) { p.run(p.gemm, p.plan, chunk); }
-
-MatmulWork packed_work(PackedBType type) {
-  switch (type) {
-    case PackedBType::I8: return MatmulWork::PackedI8;
-    case PackedBType::BF16:
-    case PackedBType::F16: return MatmulWork::PackedHalf;
-    default: return MatmulWork::PackedF32;
-  }
-}
-
-void lower_packed(LowerContext& c) {
-  const Value weight = c.node().inputs[1];
-  const PackedLayout& layout = packed_layout_of(c.graph(), weight);
-  const View x = c.in(0), y = c.out();
-  if (y.elements() == 0) return;
-  const std::int64_t n = y.dim(-1), k = x.dim(-1);
-  check(reads_packed_b(c.kernels(), layout, k, n), "the weight is packed for another instruction set");
-  auto& p = c.keep<PackedGemm>();
-  const auto rows = as_rows(x);
-  check(rows.has_value(), "x of a matmul with a packed weight does not fold to a matrix");
-  p.run = c.kernels().gemm_f32;
-  p.gemm.m = rows->rows;
-  p.gemm.n = n;
-  p.gemm.k = k;
-  p.gemm.b_type = panels_of(layout)->type;
-  p.gemm.lda = rows->ld;
-  p.gemm.ldc = n;
-  c.point(p.gemm.a, x);
-  c.point(p.gemm.b_packed, c.in(1));
-  c.point(p.gemm.c, y);
-  const EpilogueMatch epilogue = *match_epilogue(c.graph(), c.id());
-  point_epilogue(c, epilogue, n, p.gemm.epilogue);
-  p.plan = c.kernels().gemm_plan_f32(p.gemm.m, n, k, c.threads());
-  // The last panels of a matmul prefetch the first panel of the next matmul; the last matmul of a run prefetches for
-  // the next run.
-  TaskList& list = c.list();
-  if (list.next_weight)
-    c.point(*list.next_weight, c.in(1));
-  else
-    list.first_weight = c.in(1).where;
-  list.next_weight = &p.gemm.prefetch_next;
-  const MatmulEstimate estimate = matmul_estimate(c.kernels().isa, packed_work(p.gemm.b_type));
-  c.step<run_packed>(p, p.plan.chunks,
-                     estimate.run_ns(static_cast<double>(p.gemm.m), static_cast<double>(n), static_cast<double>(k)));
-  const auto operand = [](const EpilogueOperand& o) { return o.operand < 0 ? -1 : o.operand + 2; };
-  c.tile_rows(p.gemm.m, p.plan.rows_per_chunk, p.plan.panel_chunks,
-              {0, operand(epilogue.residual), operand(epilogue.mul)});
-}
-
 // -- two run-time operands --
 
 // The kernel accepts any strides: m and n each take one axis of the result, and other result axes are outer axes.
@@ -121,8 +66,8 @@ bool strided_in_place(const Graph& g, NodeId id, int operand, int) {
 }
 
 constexpr KernelEntry kDotEntries[] = {
-    {OpKind::DotGeneral, "gemm_packed_f32", packed_refuses, lower_packed, reads_strided_rows},
-    {OpKind::FusedDot, "gemm_packed_f32", packed_refuses, lower_packed, reads_strided_rows, lies_over_epilogue},
+    {OpKind::DotGeneral, "gemm_packed_f32", packed_refuses, lower_packed_matmul, reads_strided_rows},
+    {OpKind::FusedDot, "gemm_packed_f32", packed_refuses, lower_packed_matmul, reads_strided_rows, lies_over_epilogue},
     {OpKind::DotGeneral, "gemm_strided_f32", strided_dot_refuses, lower_runtime_matmul, strided_reads_strided, nullptr,
      false, dot_packed_layout, dot_reads_packed},
     {OpKind::FusedDot, "gemm_strided_f32", strided_fused_refuses, lower_runtime_matmul, strided_reads_strided,

@@ -5,11 +5,10 @@
 #include <algorithm>
 
 #include "rlx/backends/cpu/matmul/costs.h"
+#include "rlx/backends/cpu/matmul/packed_chunks.h"
 
 namespace rlx::cpu {
 namespace {
-
-constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 /// With one block of rows a panel is used once: this many steps of k stay in L1 until then.
 constexpr std::int64_t kSkinnySteps = 64;
@@ -19,12 +18,6 @@ constexpr std::int64_t kMostPanels = 16;
 constexpr std::int64_t kPackedRows = 16;
 /// Bytes of the sums that wait beside C: of kMostGroupRows rows and a panel of three vectors of 64 bytes.
 constexpr std::int64_t kBesideBytes = kMostGroupRows * kMatmulMaxVecs * 64;
-
-// Null stays null: an operand without elements has no address.
-char* at_bytes(void* p, std::int64_t bytes) { return p == nullptr ? nullptr : static_cast<char*>(p) + bytes; }
-const char* at_bytes(const void* p, std::int64_t bytes) {
-  return p == nullptr ? nullptr : static_cast<const char*>(p) + bytes;
-}
 
 /// Vectors of a panel with `cols` columns.
 std::int64_t panel_vecs(const MatmulKernel& kernel, std::int64_t cols) {
@@ -373,6 +366,10 @@ MatmulPlan plan_matmul(const MatmulKernel* kernel, const MatmulOperands& p, int 
   std::int64_t outer = 1;
   for (int i = 0; i < p.num_contracted; ++i) plan.k *= p.contracted[i].extent;
   for (int i = 0; i < p.num_outer; ++i) outer *= p.outer[i].extent;
+  if (p.b_packed) {
+    cut_packed_b(*kernel, p, threads, plan);
+    return plan;
+  }
   if (p.m <= 0 || p.n <= 0 || outer <= 0) return plan;
   const bool finest = threads == kFinestTiling;
   plan.panels = ceil_div(p.n, nr);
@@ -411,6 +408,7 @@ MatmulPlan plan_matmul(const MatmulKernel* kernel, const MatmulOperands& p, int 
 
 void pack_matmul(const MatmulKernel* kernel, const MatmulOperands& p, const MatmulPlan& plan, std::int64_t chunk,
                  void* packed) {
+  if (p.b_packed) return widen_rows(*kernel, p, plan, chunk, packed);
   const Matmul g{*kernel, p, plan};
   const EvenBlocks split(p.m, g.mr());
   const std::int64_t per_matrix = ceil_div(plan.blocks, plan.blocks_per_pack),
@@ -439,12 +437,18 @@ void pack_matmul(const MatmulKernel* kernel, const MatmulOperands& p, const Matm
 
 void run_matmul(const MatmulKernel* kernel, const MatmulOperands& p, const MatmulPlan& plan, std::int64_t chunk,
                 const void* packed, void* scratch) {
+  if (p.b_packed) return run_packed_chunk(*kernel, p, plan, chunk, packed);
   const Matmul g{*kernel, p, plan};
   const bool in_place = g.reads_a();
   const ChunkPlace at = chunk_place(g, chunk, in_place ? nullptr : packed);
   if (g.takes_gemv_rows()) return run_gemv_rows(g, at, in_place, scratch);
   if (g.takes_gemv_columns()) return run_gemv_columns(g, at, in_place);
   TiledChunk(g, at, in_place, scratch).run();
+}
+
+void run_whole_matmul(const MatmulKernel* kernel, const MatmulOperands& p, void* scratch) {
+  const MatmulPlan plan = plan_matmul(kernel, p, 1);
+  for (std::int64_t chunk = 0; chunk < plan.chunks; ++chunk) run_matmul(kernel, p, plan, chunk, nullptr, scratch);
 }
 
 }  // namespace rlx::cpu

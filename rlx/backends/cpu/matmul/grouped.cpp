@@ -14,11 +14,6 @@ namespace {
 
 // -- f32 --
 
-void multiply(const MatmulKernel& kernel, const MatmulOperands& p, void* scratch) {
-  const MatmulPlan plan = plan_matmul(&kernel, p, 1);
-  for (std::int64_t chunk = 0; chunk < plan.chunks; ++chunk) run_matmul(&kernel, p, plan, chunk, nullptr, scratch);
-}
-
 struct GroupMatmuls {
   const Grouping* grouping = nullptr;
   const MatmulKernel* kernel = nullptr;
@@ -49,7 +44,7 @@ void run_grouped_rows(const GroupMatmuls& s, std::int64_t chunk) {
   gemm.b_n_stride = s.b_n;
   gemm.c = s.c + first * s.n + part * s.columns;
   gemm.contracted[0] = {s.k, 1, s.b_k, 0};
-  multiply(*s.kernel, gemm, s.scratch->mine());
+  run_whole_matmul(s.kernel, gemm, s.scratch->mine());
 }
 void run_sums(const GroupMatmuls& s, std::int64_t chunk) {
   const std::int64_t e = chunk / s.column_chunks, part = chunk % s.column_chunks;
@@ -63,7 +58,7 @@ void run_sums(const GroupMatmuls& s, std::int64_t chunk) {
   float* const c = s.c + e * s.k * s.n + part * s.columns;
   gemm.c = c;
   gemm.contracted[0] = {count, 1, s.n, 0};
-  if (count > 0) return multiply(*s.kernel, gemm, s.scratch->mine());
+  if (count > 0) return run_whole_matmul(s.kernel, gemm, s.scratch->mine());
   for (std::int64_t r = 0; r < s.k; ++r) std::fill_n(c + r * s.n, gemm.n, 0.0F);
 }
 
@@ -75,7 +70,7 @@ void lower_f32(LowerContext& c) {
   const Grouping& g = add_grouping(c, groups);
   auto& s = c.keep<GroupMatmuls>();
   s.grouping = &g;
-  s.kernel = &matmul_kernel(c.kernels().isa, MatmulSums::F32);
+  s.kernel = &matmul_kernel(c.kernels(), MatmulSums::F32);
   s.k = x.dim(1);
   s.n = y.dim(-1);
   s.a = add_group_rows(c, g, x, !rows);
@@ -114,13 +109,14 @@ void lower_f32(LowerContext& c) {
 
 struct PackedGroups {
   const Grouping* grouping = nullptr;
-  const KernelTable* kernels = nullptr;
+  const MatmulKernel* kernel = nullptr;
+  const InterleavedKernels* blocks = nullptr;
   const Scratch* scratch = nullptr;
   std::int64_t k = 0, n = 0, columns = 1, column_chunks = 1;  // columns of a chunk
   std::optional<InterleavedPanels> interleaved{};             // else packed B panels
-  Panels panels{};
-  std::int64_t matrix_bytes = 0, unit_bytes = 0, piece = 1;  // of columns that are packed together
-  const float* a = nullptr;                                  // sorted rows [M, K]
+  std::int64_t matrix_bytes = 0, unit_bytes = 0, piece = 1;   // of columns that are packed together
+  std::int64_t scales_at = 0;                                 // packed I8: offset in a matrix
+  const float* a = nullptr;                                   // sorted rows [M, K]
   const std::byte* b = nullptr;
   float* c = nullptr;  // [M, N] in the order of groups
 };
@@ -131,34 +127,29 @@ void run_packed_groups(const PackedGroups& s, std::int64_t chunk) {
   const std::int64_t m = std::min(kGroupTileRows, s.grouping->starts[e + 1] - first);
   const std::int64_t n = std::min(s.columns, s.n - first_column);
   const float* const a = s.a + first * s.k;
-  const std::byte* const b = s.b + e * s.matrix_bytes + first_column / s.piece * s.unit_bytes;
+  const std::byte* const matrix = s.b + e * s.matrix_bytes;
+  const std::byte* const b = matrix + first_column / s.piece * s.unit_bytes;
   float* const out = s.c + first * s.n + first_column;
   if (s.interleaved && s.interleaved->int8) {
     InterleavedGemm gemm{
         m, n, s.k, s.interleaved->kind, a, s.k, b, reinterpret_cast<std::int32_t*>(s.scratch->mine()), out, s.n, {}};
-    const InterleavedKernels& kernels = *s.kernels->interleaved;
-    const InterleavedPlan plan = kernels.plan(gemm, 1);
-    for (std::int64_t i = 0; i < plan.quantize_chunks; ++i) kernels.quantize(gemm, plan, i);
-    for (std::int64_t i = 0; i < plan.chunks; ++i) kernels.run(gemm, plan, i);
+    const InterleavedPlan plan = s.blocks->plan(gemm, 1);
+    for (std::int64_t i = 0; i < plan.quantize_chunks; ++i) s.blocks->quantize(gemm, plan, i);
+    for (std::int64_t i = 0; i < plan.chunks; ++i) s.blocks->run(gemm, plan, i);
     return;
   }
-  GemmF32 gemm;
-  gemm.m = m, gemm.k = s.k, gemm.a = a, gemm.lda = s.k, gemm.ldc = s.n;
   const auto run = [&](std::int64_t columns, const void* packed, float* to) {
-    gemm.n = columns, gemm.b_packed = packed, gemm.c = to;
-    const GemmPlan plan = s.kernels->gemm_plan_f32(m, columns, s.k, 1);
-    for (std::int64_t i = 0; i < plan.chunks; ++i) s.kernels->gemm_f32(gemm, plan, i);
+    MatmulOperands gemm = packed_b_operands(m, columns, s.k);
+    gemm.a = a, gemm.b = packed, gemm.c = to, gemm.ldc = s.n;
+    if (s.scales_at > 0) gemm.b_scale = reinterpret_cast<const float*>(matrix + s.scales_at) + first_column;
+    run_whole_matmul(s.kernel, gemm, nullptr);
   };
-  if (!s.interleaved) {
-    gemm.b_type = s.panels.type;
-    return run(n, b, out);
-  }
-  const std::int64_t width = s.kernels->packed_nr_f32(s.n), lanes = s.interleaved->lanes;
+  if (!s.interleaved) return run(n, b, out);
+  const std::int64_t width = s.kernel->width(), lanes = s.interleaved->lanes;
   for (std::int64_t at = 0; at < n; at += width) {
     const std::int64_t columns = std::min(width, n - at);
     auto* panel = reinterpret_cast<float*>(s.scratch->mine());
-    s.kernels->interleaved->decode(s.interleaved->kind, s.k, b + at / lanes * s.unit_bytes,
-                                   (columns + lanes - 1) / lanes, panel);
+    s.blocks->decode(s.interleaved->kind, s.k, b + at / lanes * s.unit_bytes, (columns + lanes - 1) / lanes, panel);
     run(columns, panel, out + at);
   }
 }
@@ -169,11 +160,12 @@ void lower_packed_groups(LowerContext& c) {
   const Grouping& g = add_grouping(c, c.in(1).dim(0));
   auto& s = c.keep<PackedGroups>();
   s.grouping = &g;
-  s.kernels = &c.kernels();
+  s.blocks = c.kernels().interleaved;
   s.k = x.dim(1), s.n = y.dim(1);
   s.interleaved = interleaved_panels_of(layout);
   s.matrix_bytes = layout_of_one_matrix(layout).bytes;
   const std::int64_t width = c.kernels().packed_nr_f32(s.n);
+  PackedBType type = PackedBType::F32;
   std::int64_t scratch = 0;
   if (s.interleaved) {
     check(reads_interleaved(c.kernels(), layout, s.k, s.n), "the weights are packed for another instruction set");
@@ -181,14 +173,17 @@ void lower_packed_groups(LowerContext& c) {
     s.unit_bytes = interleaved_traits(s.interleaved->kind).panel_bytes(s.k / kInterleavedGroup, s.interleaved->lanes);
     InterleavedGemm most;
     most.m = kGroupTileRows, most.n = s.n, most.k = s.k, most.kind = s.interleaved->kind;
-    scratch = s.interleaved->int8 ? c.kernels().interleaved->plan(most, 1).packed_a_bytes
+    scratch = s.interleaved->int8 ? s.blocks->plan(most, 1).packed_a_bytes
                                   : s.k * width * static_cast<std::int64_t>(sizeof(float));
   } else {
     check(reads_packed_b(c.kernels(), layout, s.k, s.n), "the weights are packed for another instruction set");
-    s.panels = *panels_of(layout);
-    s.piece = s.panels.width;
-    s.unit_bytes = s.k * s.panels.width * panel_element_bytes(s.panels.type);
+    const Panels panels = *panels_of(layout);
+    type = panels.type;
+    if (type == PackedBType::I8) s.scales_at = packed_scales_at(panels, s.k, s.n);
+    s.piece = panels.width;
+    s.unit_bytes = s.k * panels.width * panel_element_bytes(panels.type);
   }
+  s.kernel = &packed_b_kernel(c.kernels(), type);
   s.scratch = c.scratch(static_cast<std::size_t>(std::max<std::int64_t>(scratch, 64)));
   // Columns of a chunk: whole panels, some 64 K elements of the matrix.
   const std::int64_t unit = s.interleaved ? std::max(width, s.piece) : s.piece;

@@ -1,4 +1,4 @@
-// Matmuls of F64; of F16 and BF16 with F32 accumulators; of complex numbers; of integers.
+// Matmuls by the driver: with packed B; of F64; of F16 and BF16 with F32 accumulators; of complex numbers; of integers.
 #include <algorithm>
 
 #include "rlx/backends/cpu/matmul/bf16_kernels.h"
@@ -64,6 +64,15 @@ MatmulWork runtime_work(DType a, MatmulSums sums) {
   return MatmulWork::RuntimeF64;
 }
 
+MatmulWork packed_work(PackedBType type) {
+  switch (type) {
+    case PackedBType::I8: return MatmulWork::PackedI8;
+    case PackedBType::BF16:
+    case PackedBType::F16: return MatmulWork::PackedHalf;
+    default: return MatmulWork::PackedF32;
+  }
+}
+
 /// Adds the tasks of a matmul whose operands and kernels are set.
 void add_product(LowerContext& c, MatmulStep& s, const MatmulEstimate& estimate) {
   const MatmulOperands& p = s.product;
@@ -99,14 +108,14 @@ MatmulEstimate choose_kernels(LowerContext& c, MatmulStep& s) {
     return matmul_estimate(isa, MatmulWork::PairsRuntime, pairs->kind == Bf16DotKind::Tiles);
   }
   const MatmulSums sums = matmul_sums(p.c_type);
-  s.kernel = &matmul_kernel(isa, sums);
+  s.kernel = &matmul_kernel(c.kernels(), sums);
   if (s.kernel->parts == 2) as_parts(p);
   return matmul_estimate(isa, runtime_work(p.a_type, sums));
 }
 
 bool matmul_reads_strided(const Graph&, NodeId, int operand) { return operand < 2; }
 
-// -- f16 and bf16 with packed B: rows of x are widened, the GEMM is f32, and results are rounded --
+// -- f16 and bf16 with packed B: rows of x are widened, sums are f32, and results are rounded --
 
 const char* packed_16bit_refuses(const Graph& g, NodeId id) {
   const std::optional<Panels> panels = panels_of(packed_layout_of(g, g.node(id).inputs[1]));
@@ -148,96 +157,9 @@ const char* bf16_pairs_refuse(const Graph& g, NodeId id) {
                        "its operands are not bf16");
 }
 
-void lower_bf16_pairs(LowerContext& c) {
-  const View x = c.in(0), y = c.out();
-  if (y.elements() == 0) return;
-  auto& s = c.keep<MatmulStep>();
-  MatmulOperands& p = s.product;
-  const auto rows = as_rows(x);
-  check(rows.has_value(), "x of a matmul with a packed weight does not fold to a matrix");
-  p.m = rows->rows, p.n = y.dim(-1), p.a_m_stride = rows->ld, p.ldc = p.n;
-  p.num_contracted = 1;
-  p.contracted[0] = {x.dim(-1), 1, 1, 0};
-  p.a_type = p.b_type = DType::BF16, p.c_type = y.dtype;
-  check(reads_packed_b(c.kernels(), packed_layout_of(c.graph(), c.node().inputs[1]), x.dim(-1), p.n),
-        "the weight is packed for another instruction set");
-  c.point(p.a, x);
-  p.b_packed = true;
-  c.point(p.b, c.in(1));
-  c.point(p.c, y);
-  s.driver = &bf16_pair_driver(c.kernels().isa, c.kernels().bf16->kind);
-  add_product(c, s,
-              matmul_estimate(c.kernels().isa, MatmulWork::PairsExact, c.kernels().bf16->kind == Bf16DotKind::Tiles));
-}
-
-struct Packed16BitStep {
-  GemmF32 gemm;
-  GemmPlan plan;
-  const KernelTable* kernels = nullptr;
-  const HalfConversions* convert = nullptr;
-  DType x_type = DType::F16, y_type = DType::F16;
-  const void* x = nullptr;
-  void* y = nullptr;
-  std::int64_t ld_x = 0, rows_per_chunk = 1, y_at = 0;  // in the common memory, in floats
-  const Common* wide = nullptr;
-
-  float* x_f32() const { return reinterpret_cast<float*>(wide->base); }
-  static void widen(const Packed16BitStep& s, std::int64_t chunk) {
-    const std::int64_t end = std::min(s.gemm.m, (chunk + 1) * s.rows_per_chunk);
-    for (std::int64_t r = chunk * s.rows_per_chunk; r < end; ++r)
-      s.convert->widen(s.x_type, static_cast<const std::uint16_t*>(s.x) + r * s.ld_x, s.x_f32() + r * s.gemm.k,
-                       s.gemm.k);
-  }
-  static void run(const Packed16BitStep& s, std::int64_t chunk) {
-    GemmF32 g = s.gemm;
-    g.a = s.x_f32();
-    if (is_half(s.y_type)) g.c = s.x_f32() + s.y_at;
-    s.kernels->gemm_f32(g, s.plan, chunk);
-  }
-  static void narrow(const Packed16BitStep& s, std::int64_t chunk) {
-    const std::int64_t first = chunk * s.rows_per_chunk * s.gemm.n;
-    const std::int64_t count = std::min(s.gemm.m * s.gemm.n - first, s.rows_per_chunk * s.gemm.n);
-    s.convert->narrow(s.y_type, s.x_f32() + s.y_at + first, static_cast<std::uint16_t*>(s.y) + first, count);
-  }
-};
-
-void lower_packed_16bit(LowerContext& c) {
-  const View x = c.in(0), y = c.out();
-  if (y.elements() == 0) return;
-  auto& s = c.keep<Packed16BitStep>();
-  const auto rows = as_rows(x);
-  check(rows.has_value(), "x of a matmul with a packed weight does not fold to a matrix");
-  GemmF32& g = s.gemm;
-  g.m = rows->rows, g.n = y.dim(-1), g.k = x.dim(-1);
-  const PackedLayout& layout = packed_layout_of(c.graph(), c.node().inputs[1]);
-  check(reads_packed_b(c.kernels(), layout, g.k, g.n), "the weight is packed for another instruction set");
-  g.b_type = panels_of(layout)->type;
-  g.lda = g.k, g.ldc = g.n;
-  c.point(g.b_packed, c.in(1));
-  c.point(s.x, x);
-  if (is_half(y.dtype))
-    c.point(s.y, y);
-  else
-    c.point(g.c, y);
-  s.kernels = &c.kernels();
-  s.convert = &half_conversions(c.kernels().isa);
-  s.x_type = x.dtype, s.y_type = y.dtype;
-  s.ld_x = rows->ld;
-  s.rows_per_chunk = c.grain(std::max<std::int64_t>(1, 16384 / std::max(g.k, g.n)));
-  s.y_at = (g.m * g.k + 15) / 16 * 16;
-  s.wide = c.common(static_cast<std::size_t>(s.y_at + (is_half(y.dtype) ? g.m * g.n : 0)) * sizeof(float));
-  s.plan = s.kernels->gemm_plan_f32(g.m, g.n, g.k, c.threads());
-  const std::int64_t chunks = (g.m + s.rows_per_chunk - 1) / s.rows_per_chunk;
-  const MatmulEstimate estimate = matmul_estimate(c.kernels().isa, MatmulWork::PackedHalf);
-  c.step<&Packed16BitStep::widen>(s, chunks, estimate.a_ns * static_cast<double>(g.m * g.k));
-  c.step<&Packed16BitStep::run>(
-      s, s.plan.chunks, estimate.run_ns(static_cast<double>(g.m), static_cast<double>(g.n), static_cast<double>(g.k)));
-  if (is_half(y.dtype)) c.step<&Packed16BitStep::narrow>(s, chunks, estimate.a_ns * static_cast<double>(g.m * g.n));
-}
-
 constexpr KernelEntry kMatmulEntries[] = {
-    {OpKind::DotGeneral, "gemm_bf16_pairs", bf16_pairs_refuse, lower_bf16_pairs, reads_strided_rows},
-    {OpKind::DotGeneral, "gemm_packed_16bit", packed_16bit_refuses, lower_packed_16bit, reads_strided_rows},
+    {OpKind::DotGeneral, "gemm_bf16_pairs", bf16_pairs_refuse, lower_packed_matmul, reads_strided_rows},
+    {OpKind::DotGeneral, "gemm_packed_16bit", packed_16bit_refuses, lower_packed_matmul, reads_strided_rows},
     {OpKind::DotGeneral, "gemm_product", matmul_refuses, lower_runtime_matmul, matmul_reads_strided, nullptr, false,
      packed_layout_16bit, reads_packed_16bit},
 };
@@ -245,6 +167,51 @@ constexpr KernelEntry kMatmulEntries[] = {
 }  // namespace
 
 std::span<const KernelEntry> matmul_entries() { return kMatmulEntries; }
+
+void lower_packed_matmul(LowerContext& c) {
+  const View x = c.in(0), w = c.in(1), y = c.out();
+  if (y.elements() == 0) return;
+  const PackedLayout& layout = packed_layout_of(c.graph(), c.node().inputs[1]);
+  const std::int64_t n = y.dim(-1), k = x.dim(-1);
+  check(reads_packed_b(c.kernels(), layout, k, n), "the weight is packed for another instruction set");
+  const auto rows = as_rows(x);
+  check(rows.has_value(), "x of a matmul with a packed weight does not fold to a matrix");
+  auto& s = c.keep<MatmulStep>();
+  MatmulOperands& p = s.product;
+  p = packed_b_operands(rows->rows, n, k);
+  p.a_m_stride = rows->ld;
+  p.a_type = p.b_type = x.dtype, p.c_type = y.dtype;
+  c.point(p.a, x);
+  c.point(p.b, w);
+  c.point(p.c, y);
+  const Isa isa = c.kernels().isa;
+  const PackedBType type = panels_of(layout)->type;
+  if (type == PackedBType::BF16Pairs) {
+    const Bf16DotKind kind = c.kernels().bf16->kind;
+    s.driver = &bf16_pair_driver(isa, kind);
+    return add_product(c, s, matmul_estimate(isa, MatmulWork::PairsExact, kind == Bf16DotKind::Tiles));
+  }
+  s.kernel = &packed_b_kernel(c.kernels(), type);
+  if (type == PackedBType::I8) {
+    View bytes = w;
+    bytes.dtype = DType::U8;
+    c.point(p.b_scale, bytes, packed_scales_at(*panels_of(layout), k, n));
+  }
+  const EpilogueMatch epilogue = *match_epilogue(c.graph(), c.id());
+  if (y.dtype == DType::F32) point_epilogue(c, epilogue, n, p.epilogue);
+  // The last panels of a matmul prefetch the first panel of the next matmul; the last matmul of a run prefetches for
+  // the next run.
+  TaskList& list = c.list();
+  if (list.next_weight)
+    c.point(*list.next_weight, w);
+  else
+    list.first_weight = w.where;
+  list.next_weight = &p.prefetch_next;
+  add_product(c, s, matmul_estimate(isa, packed_work(type)));
+  if (s.plan.pack_chunks > 0) return;
+  const auto operand = [](const EpilogueOperand& o) { return o.operand < 0 ? -1 : o.operand + 2; };
+  c.tile_rows(p.m, s.plan.rows_per_chunk, s.plan.panel_chunks, {0, operand(epilogue.residual), operand(epilogue.mul)});
+}
 
 void lower_runtime_matmul(LowerContext& c) {
   const View x = c.in(0), w = c.in(1), y = c.out();

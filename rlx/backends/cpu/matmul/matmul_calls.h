@@ -13,6 +13,8 @@ struct MatmulSource {
   const void* bytes = nullptr;
 };
 
+/// Lowers a DotGeneral or FusedDot with packed B, bf16 pairs that lose nothing included.
+void lower_packed_matmul(LowerContext& c);
 /// Lowers a DotGeneral or FusedDot of two run-time operands: all types that have a record, and bf16 pairs.
 void lower_runtime_matmul(LowerContext& c);
 /// Adds the tasks of a matmul whose result is stored to the node's result from element `at` on; for complex numbers

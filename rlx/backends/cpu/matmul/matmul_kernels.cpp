@@ -12,9 +12,5 @@
 
 namespace rlx::cpu {
 
-const MatmulKernel& matmul_kernel(Isa isa, MatmulSums sums) {
-  return RLX_FOR_ISA(isa, kMatmulKernels)[static_cast<int>(sums)];
-}
-const HalfConversions& half_conversions(Isa isa) { return RLX_FOR_ISA(isa, kHalfConversions); }
-
+void fill_matmul_kernels(Isa isa, KernelTable& table) { RLX_FOR_ISA(isa, fill_matmul(table)); }
 }  // namespace rlx::cpu

@@ -1,4 +1,4 @@
-// Matmuls of two run-time operands: operands, plan, and the records of kernels that the driver (driver.h) runs.
+// Matmuls: operands, plan, and the records of kernels that the driver (driver.h) runs.
 #pragma once
 
 #include <utility>
@@ -9,6 +9,13 @@
 #include "rlx/tensor/dtype.h"
 
 namespace rlx::cpu {
+
+constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+/// Null stays null: an operand without elements has no address.
+inline char* at_bytes(void* p, std::int64_t bytes) { return p == nullptr ? nullptr : static_cast<char*>(p) + bytes; }
+inline const char* at_bytes(const void* p, std::int64_t bytes) {
+  return p == nullptr ? nullptr : static_cast<const char*>(p) + bytes;
+}
 
 /// C[.., M, N] = epilogue(A[.., M, K] * B[.., K, N]) with any strides, in elements. K runs over the contracted axes,
 /// the last one fastest; without contracted axes K = 1. There is one matmul for each index of the outer axes. Rows of C
@@ -28,7 +35,14 @@ struct MatmulOperands {
   std::int64_t ldc = 0;
   DType a_type = DType::F64, b_type = DType::F64, c_type = DType::F64;
   bool c_transposed = false;  // C is transposed: its rows are contiguous, its columns are `ldc` apart; not complex
-  bool b_packed = false;      // B is packed as in matmul/bf16_kernels.h, in whole panels; bf16 pair kernels only
+  /// B is packed, in whole panels: for bf16 pairs as in matmul/bf16_kernels.h, else as `pack_b_f32`, `pack_b_16` or
+  /// matmul/packed_b.h pack the type of the record (`packed_b_kernel`). Then there is one contracted axis, along which
+  /// rows of A are contiguous, and there are no outer axes.
+  bool b_packed = false;
+  const float* b_scale = nullptr;  // packed I8: of the columns
+  /// Optional, with packed B: start of the packed weight that the next matmul reads. This matmul prefetches its first
+  /// cache lines after its last panel.
+  const void* prefetch_next = nullptr;
   int num_contracted = 0, num_outer = 0;
   GemmAxis contracted[kGemmMaxAxes];
   GemmAxis outer[kGemmMaxAxes];
@@ -36,6 +50,26 @@ struct MatmulOperands {
   GemmEpilogue epilogue{};
   bool epilogue_reads_c = false;  // `residual` or `mul` may be C
 };
+
+/// C = A * B of F32 with packed B; all matrices dense. The pointers are to be set.
+inline MatmulOperands packed_b_operands(std::int64_t m, std::int64_t n, std::int64_t k) {
+  MatmulOperands p;
+  p.m = m, p.n = n, p.a_m_stride = k, p.ldc = n;
+  p.a_type = p.b_type = p.c_type = DType::F32;
+  p.b_packed = true;
+  p.num_contracted = 1;
+  p.contracted[0] = {k, 1, 1, 0};
+  return p;
+}
+
+/// Columns [n0, n0 + cols) of an F32 matmul with packed B of F32, where `b` has these columns.
+inline MatmulOperands columns_of(const MatmulOperands& all, std::int64_t n0, std::int64_t cols, const void* b) {
+  MatmulOperands p = all;
+  p.n = cols, p.b = b, p.c = static_cast<float*>(p.c) + n0;
+  for (const float** at : {&p.epilogue.bias, &p.epilogue.residual, &p.epilogue.mul})
+    if (*at != nullptr) *at += n0;
+  return p;
+}
 
 /// Most rows of a matmul whose C is transposed.
 inline constexpr std::int64_t kTransposedRows = 8;
@@ -79,6 +113,7 @@ struct MatmulPlan {
   std::int64_t k = 1;
   std::int64_t panels = 0, panels_per_chunk = 0, panel_chunks = 0;
   std::int64_t blocks = 0, blocks_per_chunk = 0, row_chunks = 0;
+  std::int64_t rows_per_chunk = 0, rows_per_pack = 0;  // packed B: in place of the blocks
   // A is packed first when the tiles cannot read it: `pack_chunks` calls of `pack` fill `pack_bytes` bytes that all
   // chunks share. With 0 chunks A is read in place.
   std::int64_t pack_chunks = 0, pack_bytes = 0, blocks_per_pack = 0;
@@ -95,8 +130,9 @@ using MatmulPack = void (*)(DType type, const void* from, std::int64_t at, std::
                             std::int64_t k, std::int64_t count, void* panel, std::int64_t width);
 
 inline constexpr std::int64_t kTileGroup = 4;
+inline constexpr std::int64_t kAllSteps = std::int64_t{1} << 40;
 /// A call of a register tile: out[i][v] = (adds ? out[i][v] : 0) + sum over k of a[i * lda + kk * a_step] *
-/// b[kk * ldb + v], one chain in the order of k; whole vectors. Elements have the sum type.
+/// b[kk * ldb + v], one chain in the order of k; whole vectors. Elements have the sum type, packed B its own type.
 struct MatmulTileCall {
   const void* a = nullptr;
   std::int64_t lda = 0, a_step = 1;
@@ -106,15 +142,19 @@ struct MatmulTileCall {
   std::int64_t ldo = 0;
   bool adds = false;
   void* keep = nullptr;  // MatmulTileKind::Keep stores the rows of b there, side by side
-  // Prefetched meanwhile: `ahead_lines` cache lines every `ahead_every` steps of k (kTileGroup times a power of two),
-  // each time `ahead_step` bytes further on.
+  // The end of a tile of MatmulTileKind::Rows of F32: the complete chains are added to `out`, which has the blocks of k
+  // before; then columns are multiplied by `scale`; then `bias` is added. Each step rounds.
+  bool adds_chains = false;
+  const float *scale = nullptr, *bias = nullptr;
+  // Prefetched meanwhile: `ahead_lines` cache lines every `ahead_every` steps of k, a multiple of kTileGroup, each time
+  // `ahead_step` bytes further on.
   const char* ahead = nullptr;
-  std::int64_t ahead_step = 0, ahead_lines = 0, ahead_every = kTileGroup;
+  std::int64_t ahead_step = 0, ahead_lines = 0, ahead_every = kAllSteps;
 };
 using MatmulTile = void (*)(const MatmulTileCall& call);
 enum class MatmulTileKind : std::uint8_t {
   Strided,  // any strides
-  Rows,     // a contiguous along k, b packed; what the compiler knows costs no register and no instruction
+  Rows,     // a contiguous along k, b packed, of the stored type of the record; what the compiler knows is free
   Packed,   // a packed, with the rows of a step side by side, and b packed
   Keep,     // Strided, and packs the panel of B as it reads it; only for panels of the full width
 };
@@ -134,7 +174,6 @@ struct MatmulGemv {
 };
 
 inline constexpr std::int64_t kMostGroupRows = 64;
-inline constexpr std::int64_t kAllSteps = std::int64_t{1} << 40;
 /// What an instruction set does for some types. A new type or instruction set is a new record; the driver does not
 /// change. Functions that are null are missing: the driver then takes the register tiles.
 struct MatmulKernel {
@@ -153,6 +192,9 @@ struct MatmulKernel {
   std::int64_t gemv_most_rows;
   /// Chunks per thread: many small ones, so that a slow thread leaves more of them to the others.
   std::int64_t chunks_per_thread;
+  /// The stored type of packed B, and the steps of k between two prefetch requests for its next panel.
+  PackedBType packed_b;
+  std::int64_t packed_b_request_every;
   MatmulPack pack_a, pack_b;
   MatmulTile tile[kMatmulTileKinds][kMatmulMaxVecs][kMatmulMaxRows];
   /// Adds rows of sums to `to`, or stores them there (`fresh`).
@@ -178,7 +220,14 @@ enum class MatmulSums : std::uint8_t { F32, F64, I32, I64, C64, C128 };
 inline constexpr int kNumMatmulSums = 6;
 /// The type of sums for results of dtype `c`.
 MatmulSums matmul_sums(DType c);
-const MatmulKernel& matmul_kernel(Isa isa, MatmulSums sums);
+inline const MatmulKernel& matmul_kernel(const KernelTable& kernels, MatmulSums sums) {
+  return kernels.matmul[static_cast<int>(sums)];
+}
+inline constexpr int kNumPackedBKernels = 4;
+/// The record for packed B of elements of `type`, which is not BF16Pairs. That of F32 is also that of F32 sums.
+inline const MatmulKernel& packed_b_kernel(const KernelTable& kernels, PackedBType type) {
+  return kernels.packed_b[static_cast<int>(type)];
+}
 
 /// How matmuls of a record, or of bf16 pairs, are planned and run. Operands point at their data.
 struct MatmulDriver {
@@ -188,12 +237,5 @@ struct MatmulDriver {
   void (*run)(const MatmulKernel* kernel, const MatmulOperands& product, const MatmulPlan& plan, std::int64_t chunk,
               const void* packed, void* scratch);
 };
-
-/// Conversions of `count` elements between F32 and F16 or BF16.
-struct HalfConversions {
-  void (*widen)(DType from, const void* x, float* y, std::int64_t count);
-  void (*narrow)(DType to, const float* x, void* y, std::int64_t count);
-};
-const HalfConversions& half_conversions(Isa isa);
 
 }  // namespace rlx::cpu

@@ -27,13 +27,13 @@ DType panel_dtype(PackedBType t) {
 std::int64_t packed_bytes(const Panels& p, std::int64_t k, std::int64_t n) {
   const std::int64_t columns = (n + p.lanes - 1) / p.lanes * p.lanes;
   const std::int64_t elements = (p.type == PackedBType::BF16Pairs ? padded_bf16(k) : k) * columns;
-  return p.type == PackedBType::I8 ? panel_scales_at(elements) + columns * static_cast<std::int64_t>(sizeof(float))
+  return p.type == PackedBType::I8 ? packed_scales_at(p, k, n) + columns * static_cast<std::int64_t>(sizeof(float))
                                    : elements * panel_element_bytes(p.type);
 }
 template <class Byte>
 auto* scales_of(const Panels& p, std::int64_t k, std::int64_t n, Byte* panels) {
   using Scale = std::conditional_t<std::is_const_v<Byte>, const float, float>;
-  return reinterpret_cast<Scale*>(panels + panel_scales_at(k * ((n + p.lanes - 1) / p.lanes * p.lanes)));
+  return reinterpret_cast<Scale*>(panels + packed_scales_at(p, k, n));
 }
 
 /// Where column `j` of a matrix with `k` rows and `n` columns lies: `run` elements at `at`, then every `step`.
@@ -195,6 +195,10 @@ std::optional<Panels> panels_of(const PackedLayout& layout) {
   const Panels p{layout.params[0], layout.params[1], static_cast<PackedBType>(layout.params[2])};
   if (p.width < 1 || p.lanes < 1 || layout.params[2] < 0 || layout.params[2] > 4) return std::nullopt;
   return p;
+}
+
+std::int64_t packed_scales_at(const Panels& p, std::int64_t k, std::int64_t n) {
+  return (k * ((n + p.lanes - 1) / p.lanes * p.lanes) + 63) / 64 * 64;
 }
 
 bool reads_packed_b(const KernelTable& kernels, const PackedLayout& layout, std::int64_t k, std::int64_t n) {

@@ -24,6 +24,8 @@ PackedLayout packed_b_layout(const KernelTable& kernels, const ConstantMatrix& m
 std::optional<PackedLayout> bf16_pair_layout(const KernelTable& kernels, const ConstantMatrix& m);
 /// The panels that `layout` describes; nullopt for other packed layouts.
 std::optional<Panels> panels_of(const PackedLayout& layout);
+/// Offset of the scales of packed I8, one for each column of the whole matrix.
+std::int64_t packed_scales_at(const Panels& p, std::int64_t k, std::int64_t n);
 /// True when these kernels read `layout` as one or several matrices [k, n], including bf16 pairs.
 bool reads_packed_b(const KernelTable& kernels, const PackedLayout& layout, std::int64_t k, std::int64_t n);
 

@@ -2,6 +2,7 @@
 // else with decoded values in f32.
 #include <algorithm>
 
+#include "rlx/backends/cpu/matmul/driver.h"
 #include "rlx/backends/cpu/matmul/rounded_matmul.h"
 #include "rlx/backends/cpu/quant/interleaved_layout.h"
 #include "rlx/ir/ops/linalg.h"
@@ -37,10 +38,11 @@ void lower_int8(LowerContext& c) {
 
 // Columns are decoded some at a time, as many as a panel of the f32 kernels has.
 struct InterleavedF32Step {
-  GemmF32 gemm;
+  MatmulOperands gemm;
+  const MatmulKernel* kernel = nullptr;
   InterleavedKind kind = InterleavedKind::Q4_0;
   const std::byte* interleaved = nullptr;
-  std::int64_t panel_bytes = 0, width = 0, panels_per_chunk = 1;
+  std::int64_t k = 0, panel_bytes = 0, width = 0, panels_per_chunk = 1;
   const KernelTable* kernels = nullptr;
   const Scratch* scratch = nullptr;
 };
@@ -49,17 +51,10 @@ void run_exact(const InterleavedF32Step& p, std::int64_t chunk) {
   auto* panel = reinterpret_cast<float*>(p.scratch->mine());
   const std::int64_t first = chunk * p.panels_per_chunk * p.width;
   for (std::int64_t n0 = first; n0 < std::min(p.gemm.n, first + p.panels_per_chunk * p.width); n0 += p.width) {
-    GemmF32 g = p.gemm;
-    g.n = std::min(p.width, g.n - n0);
-    p.kernels->interleaved->decode(p.kind, g.k, p.interleaved + n0 / lanes * p.panel_bytes, (g.n + lanes - 1) / lanes,
+    const std::int64_t cols = std::min(p.width, p.gemm.n - n0);
+    p.kernels->interleaved->decode(p.kind, p.k, p.interleaved + n0 / lanes * p.panel_bytes, (cols + lanes - 1) / lanes,
                                    panel);
-    g.b_packed = panel;
-    g.c += n0;
-    if (g.epilogue.bias) g.epilogue.bias += n0;
-    if (g.epilogue.residual) g.epilogue.residual += n0;
-    if (g.epilogue.mul) g.epilogue.mul += n0;
-    const GemmPlan plan = p.kernels->gemm_plan_f32(g.m, g.n, g.k, 1);
-    for (std::int64_t i = 0; i < plan.chunks; ++i) p.kernels->gemm_f32(g, plan, i);
+    run_whole_matmul(p.kernel, columns_of(p.gemm, n0, cols, panel), nullptr);
   }
 }
 
@@ -78,8 +73,10 @@ void lower_exact(LowerContext& c) {
   p.panel_bytes = interleaved_traits(interleaved.kind).panel_bytes(k / kInterleavedGroup, interleaved.lanes);
   p.width = p.kernels->packed_nr_f32(n);
   check(p.width % interleaved.lanes == 0, "a panel is not a multiple of the vector width of the packed layout");
-  p.gemm.m = rows->rows, p.gemm.n = n, p.gemm.k = k;
-  p.gemm.lda = rows->ld, p.gemm.ldc = n;
+  p.k = k;
+  p.gemm = packed_b_operands(rows->rows, n, k);
+  p.gemm.a_m_stride = rows->ld;
+  p.kernel = &packed_b_kernel(c.kernels(), PackedBType::F32);
   c.point(p.gemm.a, x);
   c.point(p.interleaved, c.in(1));
   c.point(p.gemm.c, y);

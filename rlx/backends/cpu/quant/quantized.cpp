@@ -1,6 +1,7 @@
 // Quantized values: decoding and encoding as tasks of their own, and matmuls whose second operand is quantized.
 #include <algorithm>
 
+#include "rlx/backends/cpu/matmul/driver.h"
 #include "rlx/backends/cpu/matmul/epilogue.h"
 #include "rlx/backends/cpu/quant/decoder.h"
 #include "rlx/backends/cpu/quant/encoder.h"
@@ -73,32 +74,25 @@ bool encode_reads_strided(const Graph&, NodeId, int operand) { return operand ==
 
 // x [.., K] times a Dequantize of rank 2, which is decoded some columns at a time.
 struct QuantizedStep {
-  GemmF32 gemm;
+  MatmulOperands gemm;
+  const MatmulKernel* kernel = nullptr;
   Decoder decoder;
   const KernelTable* kernels = nullptr;
-  bool transposed = false;  // quantized values of [N, K]
-  std::int64_t width = 0;   // columns per chunk
+  bool transposed = false;        // quantized values of [N, K]
+  std::int64_t k = 0, width = 0;  // columns per chunk
   const Scratch* scratch = nullptr;
 };
 void run_quantized(const QuantizedStep& p, std::int64_t chunk) {
-  GemmF32 g = p.gemm;
-  const std::int64_t n0 = chunk * p.width, cols = std::min(p.width, g.n - n0);
+  const std::int64_t n = p.gemm.n, n0 = chunk * p.width, cols = std::min(p.width, n - n0);
   auto* decoded = reinterpret_cast<float*>(p.scratch->mine());
-  float* panel = decoded + g.k * p.width;
+  float* panel = decoded + p.k * p.width;
   if (p.transposed) {
-    p.decoder.read(n0 * g.k, cols * g.k, decoded);
+    p.decoder.read(n0 * p.k, cols * p.k, decoded);
   } else {
-    for (std::int64_t k = 0; k < g.k; ++k) p.decoder.read(k * g.n + n0, cols, decoded + k * cols);
+    for (std::int64_t k = 0; k < p.k; ++k) p.decoder.read(k * n + n0, cols, decoded + k * cols);
   }
-  p.kernels->pack_b_f32(decoded, p.transposed ? 1 : cols, p.transposed ? g.k : 1, g.k, cols, 0, cols, panel);
-  g.b_packed = panel;
-  g.n = cols;
-  g.c += n0;
-  if (g.epilogue.bias) g.epilogue.bias += n0;
-  if (g.epilogue.residual) g.epilogue.residual += n0;
-  if (g.epilogue.mul) g.epilogue.mul += n0;
-  const GemmPlan plan = p.kernels->gemm_plan_f32(g.m, cols, g.k, 1);
-  for (std::int64_t i = 0; i < plan.chunks; ++i) p.kernels->gemm_f32(g, plan, i);
+  p.kernels->pack_b_f32(decoded, p.transposed ? 1 : cols, p.transposed ? p.k : 1, p.k, cols, 0, cols, panel);
+  run_whole_matmul(p.kernel, columns_of(p.gemm, n0, cols, panel), nullptr);
 }
 
 bool is_batched(const Graph& g, NodeId id) {
@@ -137,16 +131,18 @@ void lower_coded(LowerContext& c) {
   p.kernels = &c.kernels();
   p.decoder.point(c, from);
   p.transposed = contracted(c.graph(), c.id(), true)[0] == 1;
-  p.gemm.m = rows->rows, p.gemm.n = y.dim(-1), p.gemm.k = x.dim(-1);
-  p.gemm.lda = rows->ld, p.gemm.ldc = p.gemm.n;
+  p.k = x.dim(-1);
+  p.gemm = packed_b_operands(rows->rows, y.dim(-1), p.k);
+  p.gemm.a_m_stride = rows->ld;
+  p.kernel = &packed_b_kernel(c.kernels(), PackedBType::F32);
   c.point(p.gemm.a, x);
   c.point(p.gemm.c, y);
   point_epilogue(c, *match_epilogue(c.graph(), c.id()), p.gemm.n, p.gemm.epilogue);
   p.width = p.kernels->packed_nr_f32(p.gemm.n);
-  const std::int64_t floats = p.gemm.k * p.width;
+  const std::int64_t floats = p.k * p.width;
   p.scratch = c.scratch(2 * static_cast<std::size_t>(std::max<std::int64_t>(floats, 1)) * sizeof(float));
-  const double mnk = static_cast<double>(p.gemm.m) * static_cast<double>(p.gemm.n) * static_cast<double>(p.gemm.k);
-  const double decoded = 2.0 * static_cast<double>(p.gemm.n) * static_cast<double>(p.gemm.k);
+  const double mnk = static_cast<double>(p.gemm.m) * static_cast<double>(p.gemm.n) * static_cast<double>(p.k);
+  const double decoded = 2.0 * static_cast<double>(p.gemm.n) * static_cast<double>(p.k);
   c.step<run_quantized>(p, (p.gemm.n + p.width - 1) / p.width, decoded + 2 * mnk / gemm_flops_per_ns(c.kernels().isa));
 }
 

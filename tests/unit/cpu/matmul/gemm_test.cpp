@@ -1,7 +1,6 @@
 // Packed and strided GEMM of every instruction set against plain loops in double.
-#include "rlx/backends/cpu/matmul/driver.h"
 #include "tests/support/needs.h"
-#include "tests/unit/cpu/kernel_test.h"
+#include "tests/unit/cpu/matmul/packed_matmul.h"
 
 namespace rlx::cpu::test {
 namespace {
@@ -69,11 +68,9 @@ TEST_CASE("packed gemm: sizes, tails, leading dimensions, plans") {
           randomize(b, seed++);
           t->pack_b_f32(b.data(), n, 1, k, n, 0, n, packed.data());
           REQUIRE(packed.intact());
-          GemmF32 g;
-          g.m = m, g.n = n, g.k = k, g.a = a.data(), g.lda = lda, g.b_packed = packed.data(), g.c = c.data(),
-          g.ldc = ldc;
-          const GemmPlan plan = t->gemm_plan_f32(m, n, k, 1 + static_cast<int>(seed % 3));
-          for (std::int64_t chunk = plan.chunks - 1; chunk >= 0; --chunk) t->gemm_f32(g, plan, chunk);
+          MatmulOperands g = packed_b_operands(m, n, k);
+          g.a = a.data(), g.a_m_stride = lda, g.b = packed.data(), g.c = c.data(), g.ldc = ldc;
+          run_packed(*t, g, 1 + static_cast<int>(seed % 3));
           CAPTURE(m);
           CAPTURE(n);
           CAPTURE(k);
@@ -92,7 +89,7 @@ TEST_CASE("packed gemm: every epilogue") {
   for (const KernelTable* t : tables()) {
     CAPTURE(isa_name(t->isa));
     const GemmCase s{13, 53, 40};
-    Buffer a(s.m * s.k), b(s.k * s.n), bias(s.n), residual(s.m * 60), mul(s.m * 61),
+    Buffer a(s.m * s.k), b(s.k * s.n), bias(s.n), residual(s.m * 60), mul(s.m * 60),
         packed(t->packed_size_f32(s.k, s.n));
     randomize(a, 1);
     randomize(b, 2);
@@ -101,23 +98,21 @@ TEST_CASE("packed gemm: every epilogue") {
     randomize(mul, 5);
     t->pack_b_f32(b.data(), s.n, 1, s.k, s.n, 0, s.n, packed.data());
     const auto product = product_of(a, s.k, b, s.n, 1, s);
-    const GemmPlan plan = t->gemm_plan_f32(s.m, s.n, s.k, 2);
     for (int bits = 0; bits < 32; ++bits) {
       for (const Act act : {Act::None, Act::Relu, Act::Gelu, Act::GeluTanh, Act::Silu, Act::Tanh, Act::Sigmoid}) {
-        Buffer c(s.m * s.n);
-        GemmF32 g;
-        g.m = s.m, g.n = s.n, g.k = s.k, g.a = a.data(), g.lda = s.k, g.b_packed = packed.data(), g.c = c.data(),
-        g.ldc = s.n;
+        Buffer c(s.m * 60);
+        MatmulOperands g = packed_b_operands(s.m, s.n, s.k);
+        g.a = a.data(), g.b = packed.data(), g.c = c.data(), g.ldc = 60;
         g.epilogue.act = act;
         g.epilogue.alpha = (bits & 1) != 0 ? 0.37F : 1.0F;
         if ((bits & 2) != 0) g.epilogue.bias = bias.data();
         if ((bits & 4) != 0) g.epilogue.residual = residual.data(), g.epilogue.ld_residual = 60;
-        if ((bits & 8) != 0) g.epilogue.mul = mul.data(), g.epilogue.ld_mul = 61;
+        if ((bits & 8) != 0) g.epilogue.mul = mul.data(), g.epilogue.ld_mul = 60;
         g.epilogue.residual_after_act = (bits & 16) != 0;
-        for (std::int64_t chunk = 0; chunk < plan.chunks; ++chunk) t->gemm_f32(g, plan, chunk);
+        run_packed(*t, g, 2);
         CAPTURE(bits);
         CAPTURE(static_cast<int>(act));
-        check_epilogue(c, s.n, s, product, g.epilogue);
+        check_epilogue(c, 60, s, product, g.epilogue);
         CHECK(c.intact());
       }
     }
@@ -134,12 +129,10 @@ TEST_CASE("packed gemm: residual read from C itself, NaN travels") {
     a[4 * s.k + 2] = kNan;
     for (std::int64_t i = 0; i < c.size(); ++i) before[i] = c[i];
     t->pack_b_f32(b.data(), s.n, 1, s.k, s.n, 0, s.n, packed.data());
-    GemmF32 g;
-    g.m = s.m, g.n = s.n, g.k = s.k, g.a = a.data(), g.lda = s.k, g.b_packed = packed.data(), g.c = c.data(),
-    g.ldc = s.n;
+    MatmulOperands g = packed_b_operands(s.m, s.n, s.k);
+    g.a = a.data(), g.b = packed.data(), g.c = c.data();
     g.epilogue.residual = c.data(), g.epilogue.ld_residual = s.n, g.epilogue.act = Act::Relu;
-    const GemmPlan plan = t->gemm_plan_f32(s.m, s.n, s.k, 1);
-    for (std::int64_t chunk = 0; chunk < plan.chunks; ++chunk) t->gemm_f32(g, plan, chunk);
+    run_packed(*t, g, 1);
     const auto product = product_of(a, s.k, b, s.n, 1, s);
     for (std::int64_t i = 0; i < s.m; ++i) {
       for (std::int64_t j = 0; j < s.n; ++j) {
@@ -185,14 +178,14 @@ TEST_CASE("packed gemm: the result does not depend on the number of threads it i
       randomize(a, 1);
       randomize(b, 2);
       t->pack_b_f32(b.data(), s.n, 1, s.k, s.n, 0, s.n, packed.data());
-      GemmF32 g;
-      g.m = s.m, g.n = s.n, g.k = s.k, g.a = a.data(), g.lda = s.k, g.b_packed = packed.data(), g.ldc = s.n;
+      MatmulOperands g = packed_b_operands(s.m, s.n, s.k);
+      g.a = a.data(), g.b = packed.data();
       for (const int threads : {1, 2, 7, 16, 64}) {
         Buffer& out = threads == 1 ? first : c;
         g.c = out.data();
-        const GemmPlan plan = t->gemm_plan_f32(s.m, s.n, s.k, threads);
+        const MatmulPlan plan = plan_matmul(&packed_b_kernel(*t, PackedBType::F32), g, threads);
         CHECK((threads == 1 || plan.chunks > 1 || s.m * s.n * s.k < 1000000));
-        for (std::int64_t chunk = 0; chunk < plan.chunks; ++chunk) t->gemm_f32(g, plan, chunk);
+        run_packed(*t, g, threads);
         if (threads > 1) CHECK(std::memcmp(first.data(), c.data(), static_cast<std::size_t>(s.m * s.n) * 4) == 0);
       }
     }
@@ -209,7 +202,7 @@ MatmulOperands f32_operands(std::int64_t m, std::int64_t n) {
 }
 /// Runs it as the backend does: A is packed first if the plan says so.
 void run_strided(const KernelTable& t, const MatmulOperands& p, int threads) {
-  const MatmulKernel& kernel = matmul_kernel(t.isa, MatmulSums::F32);
+  const MatmulKernel& kernel = matmul_kernel(t, MatmulSums::F32);
   const MatmulPlan plan = plan_matmul(&kernel, p, threads);
   Buffer scratch(static_cast<std::int64_t>(plan.scratch_bytes / 4), kNan), packed_a(plan.pack_bytes / 4, kNan);
   for (std::int64_t chunk = 0; chunk < plan.pack_chunks; ++chunk) pack_matmul(&kernel, p, plan, chunk, packed_a.data());
@@ -256,25 +249,24 @@ TEST_CASE("a row of a product has the same bits whatever rows stand beside it, p
         randomize(residual, 4);
         for (std::int64_t i = 0; i < k * n; ++i) turned[i % n * k + i / n] = b[i];
         t->pack_b_f32(b.data(), n, 1, k, n, 0, n, packed.data());
-        const auto run_packed = [&](std::int64_t m, const float* rows, bool fused, float* out) {
-          GemmF32 g;
-          g.m = m, g.n = n, g.k = k, g.a = rows, g.lda = k, g.b_packed = packed.data(), g.c = out, g.ldc = n;
+        const auto run_rows = [&](std::int64_t m, const float* rows, bool fused, float* out) {
+          MatmulOperands g = packed_b_operands(m, n, k);
+          g.a = rows, g.b = packed.data(), g.c = out;
           if (fused) {
             g.epilogue.bias = bias.data(), g.epilogue.residual = residual.data(), g.epilogue.ld_residual = n;
             g.epilogue.alpha = 0.37F;
           }
-          const GemmPlan plan = t->gemm_plan_f32(m, n, k, 1);
-          for (std::int64_t chunk = 0; chunk < plan.chunks; ++chunk) t->gemm_f32(g, plan, chunk);
+          run_packed(*t, g, 1);
         };
         const auto same = [&](const Buffer& x, std::int64_t m) {
           return std::memcmp(x.data(), all.data(), static_cast<std::size_t>(m * n) * 4) == 0;
         };
-        run_packed(most, a.data(), false, all.data());
+        run_rows(most, a.data(), false, all.data());
         for (std::int64_t m = 1; m < most; ++m) {
           CAPTURE(n);
           CAPTURE(k);
           CAPTURE(m);
-          run_packed(m, a.data(), false, c.data());
+          run_rows(m, a.data(), false, c.data());
           CHECK(same(c, m));
           MatmulOperands g = f32_operands(m, n);
           g.a = a.data(), g.b = b.data(), g.c = c.data(), g.a_m_stride = k;
@@ -287,7 +279,7 @@ TEST_CASE("a row of a product has the same bits whatever rows stand beside it, p
         }
         // Scale, bias and residual in the kernel equal those of separate steps.
         for (const std::int64_t m : {std::int64_t{1}, std::int64_t{3}, most}) {
-          run_packed(m, a.data(), true, c.data());
+          run_rows(m, a.data(), true, c.data());
           int apart = 0;
           for (std::int64_t i = 0; i < m * n; ++i) {
             volatile float v = all[i] * 0.37F;  // each is rounded separately

@@ -63,7 +63,7 @@ struct Kernels {
   const MatmulDriver* driver = &kMatmulDriver;
   const MatmulKernel* kernel = nullptr;
 };
-Kernels record(Isa isa, MatmulSums sums) { return {.kernel = &matmul_kernel(isa, sums)}; }
+Kernels record(Isa isa, MatmulSums sums) { return {.kernel = &matmul_kernel(kernels_for(isa), sums)}; }
 void run_cut(const Kernels& kernels, const MatmulOperands& p, int threads) {
   const MatmulPlan plan = kernels.driver->plan(kernels.kernel, p, threads);
   struct alignas(64) Line {
@@ -188,18 +188,23 @@ TEST_CASE("a row of a product has the same bits alone and among others") {
 
 TEST_CASE("halves are widened and rounded as Tensor::cast does it, NaN, infinities and subnormals too") {
   for (const KernelTable* table : tables()) {
-    const HalfConversions& kernels = half_conversions(table->isa);
+    const MatmulKernel& kernel = matmul_kernel(*table, MatmulSums::F32);
     for (const DType t : {DType::F16, DType::BF16}) {
       std::vector<std::uint16_t> bits(65536), back(65536);
       for (std::size_t i = 0; i < bits.size(); ++i) bits[i] = static_cast<std::uint16_t>(i);
       std::vector<float> wide(bits.size());
-      kernels.widen(t, bits.data(), wide.data(), 65536);
+      kernel.pack_a(t, bits.data(), 0, 65536, 1, 1, 65536, wide.data(), 65536);
       std::int64_t wrong = 0;
       for (std::size_t i = 0; i < bits.size(); ++i) {
         const float want = t == DType::F16 ? f16_bits_to_float(bits[i]) : bf16_bits_to_float(bits[i]);
         wrong += std::isnan(want) ? !std::isnan(wide[i]) : wide[i] != want;
       }
-      kernels.narrow(t, wide.data(), back.data(), 65536);
+      const auto narrow = [&](std::int64_t n) {
+        MatmulOperands p;
+        p.m = 1, p.n = p.ldc = n, p.c = back.data(), p.c_type = t;
+        kernel.store(p, wide.data(), 65536, 0, 1, 0, n, 0);
+      };
+      narrow(65536);
       for (std::size_t i = 0; i < bits.size(); ++i) {
         const bool nan = std::isnan(wide[i]);
         const float again = t == DType::F16 ? f16_bits_to_float(back[i]) : bf16_bits_to_float(back[i]);
@@ -207,7 +212,7 @@ TEST_CASE("halves are widened and rounded as Tensor::cast does it, NaN, infiniti
       }
       std::mt19937 dice(5);
       for (float& v : wide) v = std::bit_cast<float>(static_cast<std::uint32_t>(dice()));
-      kernels.narrow(t, wide.data(), back.data(), 65533);  // not a multiple of the vector length
+      narrow(65533);  // not a multiple of the vector length
       for (std::size_t i = 0; i < 65533; ++i) {
         const std::uint16_t want = t == DType::F16 ? float_to_f16_bits(wide[i]) : float_to_bf16_bits(wide[i]);
         const float again = t == DType::F16 ? f16_bits_to_float(back[i]) : bf16_bits_to_float(back[i]);

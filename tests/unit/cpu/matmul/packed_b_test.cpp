@@ -5,7 +5,7 @@
 
 #include "rlx/tensor/half.h"
 #include "rlx/tensor/visit.h"
-#include "tests/unit/cpu/kernel_test.h"
+#include "tests/unit/cpu/matmul/packed_matmul.h"
 
 namespace rlx::cpu::test {
 namespace {
@@ -48,13 +48,11 @@ TEST_CASE("panels: products of 16-bit panels have the bits of products of the wi
               std::vector<std::uint16_t> narrow(static_cast<std::size_t>(t->packed_size_f32(k, n)), 0xffff);
               t->pack_b_f32(wide.data(), n, 1, k, n, 0, n, packed.data());
               t->pack_b_16(b.data(), n, 1, k, n, 0, n, narrow.data());
-              GemmF32 g;
-              g.m = m, g.n = n, g.k = k, g.a = a.data(), g.lda = k, g.ldc = n;
-              const GemmPlan plan = t->gemm_plan_f32(m, n, k, 2);
-              g.b_packed = packed.data(), g.c = want.data();
-              for (std::int64_t i = 0; i < plan.chunks; ++i) t->gemm_f32(g, plan, i);
-              g.b_packed = narrow.data(), g.b_type = type, g.c = c.data();
-              for (std::int64_t i = 0; i < plan.chunks; ++i) t->gemm_f32(g, plan, i);
+              MatmulOperands g = packed_b_operands(m, n, k);
+              g.a = a.data(), g.b = packed.data(), g.c = want.data();
+              run_packed(*t, g, 2);
+              g.b = narrow.data(), g.c = c.data();
+              run_packed(*t, g, 2, type);
               CHECK(c.intact());
               bool same = true;
               for (std::int64_t i = 0; i < m * n; ++i)

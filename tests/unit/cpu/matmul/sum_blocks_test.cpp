@@ -1,10 +1,9 @@
 // Long contractions of the f32 GEMMs: an element is the sum of its blocks of kSumBlock steps of k, each a chain of
 // multiply-adds, bit for bit, in every kernel, layout, number of rows and plan.
 #include "rlx/backends/cpu/sum_blocks.h"
-#include "rlx/backends/cpu/matmul/driver.h"
 
 #include "rlx/tensor/half.h"
-#include "tests/unit/cpu/kernel_test.h"
+#include "tests/unit/cpu/matmul/packed_matmul.h"
 
 namespace rlx::cpu::test {
 namespace {
@@ -47,11 +46,9 @@ void check_packed(const KernelTable& t, const LongProduct& p) {
   const auto run = [&](PackedBType type, const void* panels, const char* what, const float* scale) {
     for (const int threads : {1, 3}) {
       Buffer c(p.m * p.n, kNan);
-      GemmF32 g;
-      g.m = p.m, g.n = p.n, g.k = p.k, g.a = p.x.data(), g.lda = p.k, g.b_packed = panels, g.c = c.data(), g.ldc = p.n;
-      g.b_type = type;
-      const GemmPlan plan = t.gemm_plan_f32(p.m, p.n, p.k, threads);
-      for (std::int64_t chunk = plan.chunks - 1; chunk >= 0; --chunk) t.gemm_f32(g, plan, chunk);
+      MatmulOperands g = packed_b_operands(p.m, p.n, p.k);
+      g.a = p.x.data(), g.b = panels, g.b_scale = scale, g.c = c.data();
+      run_packed(t, g, threads, type);
       p.check(c, what, scale);
     }
   };
@@ -59,14 +56,13 @@ void check_packed(const KernelTable& t, const LongProduct& p) {
   t.pack_b_f32(p.w.data(), p.n, 1, p.k, p.n, 0, p.n, panels.data());
   run(PackedBType::F32, panels.data(), "packed f32", nullptr);
   std::vector<std::uint16_t> bf16(static_cast<std::size_t>(size)), f16(static_cast<std::size_t>(size));
-  std::vector<std::byte> bytes(static_cast<std::size_t>(panel_scales_at(size)) + scales.size() * sizeof(float));
+  std::vector<std::byte> bytes(static_cast<std::size_t>(size));
   for (std::int64_t i = 0; i < size; ++i) {
     bf16[static_cast<std::size_t>(i)] = float_to_bf16_bits(panels[i]);
     f16[static_cast<std::size_t>(i)] = float_to_f16_bits(panels[i]);
     bytes[static_cast<std::size_t>(i)] = static_cast<std::byte>(static_cast<int>(panels[i]));
   }
   for (std::size_t j = 0; j < scales.size(); ++j) scales[j] = 0.01F * static_cast<float>(j + 1);
-  std::memcpy(bytes.data() + panel_scales_at(size), scales.data(), scales.size() * sizeof(float));
   run(PackedBType::BF16, bf16.data(), "packed bf16", nullptr);
   run(PackedBType::F16, f16.data(), "packed f16", nullptr);
   run(PackedBType::I8, bytes.data(), "packed i8", scales.data());
@@ -96,7 +92,7 @@ void check_strided(const KernelTable& t, const LongProduct& p) {
       g.num_contracted = 1;
       g.contracted[0] = {p.k, step_a, step_b, 0};
     }
-    const MatmulKernel& kernel = matmul_kernel(t.isa, MatmulSums::F32);
+    const MatmulKernel& kernel = matmul_kernel(t, MatmulSums::F32);
     const MatmulPlan plan = plan_matmul(&kernel, g, 1 + form % 3);
     Buffer scratch(static_cast<std::int64_t>(plan.scratch_bytes / 4), kNan), packed(plan.pack_bytes / 4, kNan);
     for (std::int64_t chunk = 0; chunk < plan.pack_chunks; ++chunk) pack_matmul(&kernel, g, plan, chunk, packed.data());
