@@ -41,7 +41,7 @@ Event PartitionedInstance::submit(const RunArguments& a, Stream& stream) {
   each_open([&](std::uint32_t d) { streams_.order(home_, d); });
   if (a.binding_generation != binding_generation_) change_bindings();
   binding_generation_ = a.binding_generation;
-  const Release released(*this);
+  const Release released{*this};
   begin();
   const StepRange range = a.range.of(steps_);
   for (std::size_t p = 0; p < partitions_.size(); ++p) {
