@@ -45,7 +45,7 @@ struct KernelEntry {
 /// The families of kernel entries, tuned kernels before generic ones: `<family>_entries()` returns those of one file.
 // clang-format off
 #define RLX_FOR_EACH_ENTRY_FAMILY(F) \
-  F(quantized) F(interleaved) F(bf16) F(dot) F(int8) F(conv) F(conv_column) F(matmul) F(prepack) F(attention) \
+  F(quantized) F(interleaved) F(dot) F(conv) F(conv_column) F(matmul) F(prepack) F(attention) \
   F(norm) F(softmax_columns) F(tape) F(region_64bit) F(move) F(gather) F(put_rows) F(scatter) F(window_at) F(sort) \
   F(complex) F(fft) F(factor) F(random) F(sample) F(grouped) F(recurrent) F(reduce) F(scan_argmax) F(window) \
   F(resize) F(channel_norm) F(generic_dot) F(generic_conv) F(generic_elementwise) F(generic_reduce) \

@@ -155,9 +155,8 @@ struct Im2colGemm {
 };
 
 /// Sets the axes: positions are rows where the features of the result are contiguous, else columns.
-template <class Operands>
-void set_columns_axes(Operands& p, const Im2colGemm& c, bool places_first, i64 places, i64 place, i64 step, i64 members,
-                      i64 y_batch) {
+void set_columns_axes(MatmulOperands& p, const Im2colGemm& c, bool places_first, i64 places, i64 place, i64 step,
+                      i64 members, i64 y_batch) {
   p.m = places_first ? places : c.features;
   p.n = places_first ? c.features : places;
   p.a_m_stride = places_first ? place : c.w_out;
@@ -221,7 +220,6 @@ void lower_columns(LowerContext& c) {
   const i64 lines_of_one = std::min(lines_at_once, lines.batch_lines);
   std::byte* const columns = c.workspace(static_cast<std::size_t>(members_at_once * lines_of_one * line_bytes));
   const bool places_first = product.y_feature == 1 && (product.y_place != 1 || product.features > 1);
-  const bool bytes = is_byte_type(x.dtype) && y.dtype == DType::I32;
   for (i64 member = 0; member < batch; member += members_at_once) {
     const i64 members = std::min(members_at_once, batch - member);
     for (i64 line = 0; line < lines.batch_lines; line += lines_of_one) {
@@ -240,17 +238,10 @@ void lower_columns(LowerContext& c) {
       const i64 at = member * y_batch + line * s.line.places * product.y_place;
       const MatmulSource from{nullptr, columns}, filters{&w};
       const MatmulSource &a = places_first ? from : filters, &b = places_first ? filters : from;
-      if (bytes) {
-        ByteGemm p;
-        set_columns_axes(p, product, places_first, places, place, one_step, members, y_batch);
-        p.a_signed = (places_first ? x : w).dtype == DType::I8, p.b_signed = (places_first ? w : x).dtype == DType::I8;
-        add_int8_matmul(c, p, a, b, at);
-      } else {
-        MatmulOperands p;
-        set_columns_axes(p, product, places_first, places, place, one_step, members, y_batch);
-        p.a_type = p.b_type = x.dtype, p.c_type = y.dtype;
-        add_number_product(c, p, a, b, at);
-      }
+      MatmulOperands p;
+      set_columns_axes(p, product, places_first, places, place, one_step, members, y_batch);
+      p.a_type = (places_first ? x : w).dtype, p.b_type = (places_first ? w : x).dtype, p.c_type = y.dtype;
+      add_number_product(c, p, a, b, at);
     }
   }
 }

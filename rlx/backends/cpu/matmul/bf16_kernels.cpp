@@ -37,19 +37,11 @@ std::optional<Bf16DotKind> fast_bf16_matmul(Isa isa) {
 const Bf16Kernels& bf16_kernels(Isa isa, Bf16DotKind kind) {
 #if defined(RLX_HAS_BF16_DOT)
   if (const auto has = bf16_dot_kinds(isa); !has.empty() && kind <= has.back())
-    return kind == Bf16DotKind::Tiles ? avx512bf16::bf16_tile_table() : avx512bf16::bf16_table();
+    return kind == Bf16DotKind::Tiles ? avx512bf16::kBf16Kernels<true> : avx512bf16::kBf16Kernels<false>;
 #endif
   throw Error(ErrorCode::Unsupported,
               concat_text("this machine has no bf16 ", kind == Bf16DotKind::Dot ? "dot-product" : "tile",
                           " instructions with ", isa_name(isa)));
-}
-
-const MatmulDriver& bf16_pair_driver([[maybe_unused]] Isa isa, [[maybe_unused]] Bf16DotKind kind) {
-#if defined(RLX_HAS_BF16_DOT)
-  if (const auto has = bf16_dot_kinds(isa); !has.empty() && kind <= has.back())
-    return kind == Bf16DotKind::Tiles ? avx512bf16::kBf16Pairs<true> : avx512bf16::kBf16Pairs<false>;
-#endif
-  throw Error(ErrorCode::Unsupported, concat_text("this machine has no bf16 matmul instructions with ", isa_name(isa)));
 }
 
 }  // namespace rlx::cpu

@@ -40,6 +40,7 @@ MatmulEstimate matmul_estimate(Isa isa, MatmulWork work, bool tiles) {
     case MatmulWork::RuntimeF32: return {f32 / 1.3, 1.3 * 4 / 50, 0.3};
     case MatmulWork::RuntimeHalf: return {f32, 0.3, 0.6};
     case MatmulWork::RuntimeF64: return {f32 / 2, 0.3, 1.2};
+    case MatmulWork::RuntimeI8: return {4 * f32, 0, 0.05, 0.1};
     case MatmulWork::RuntimeI32: return {f32 / 2, 0.3, 0.6};
     case MatmulWork::RuntimeI64: return {f32 / 8, 0.3, 1.2};
     case MatmulWork::RuntimeC64: return {f32 / 4, 0.3, 1.2};

@@ -25,6 +25,15 @@ const char* packed_refuses(const Graph& g, NodeId id) {
   return epilogue_refuses(g, id);
 }
 
+// -- x rounded to bf16, where the policy allows that loss and the machine has bf16 instructions --
+
+const char* rounded_refuses(const Graph& g, NodeId id) {
+  const std::optional<Panels> panels = panels_of(packed_layout_of(g, g.node(id).inputs[1]));
+  if (!panels || panels->type != PackedBType::BF16Pairs) return "the weight is not prepacked as bf16 pairs";
+  if (in_dtype(g, id, 0) != DType::F32 || g.shape(id).dtype() != DType::F32) return kNotF32;
+  return epilogue_refuses(g, id);
+}
+
 // -- two run-time operands --
 
 // The kernel accepts any strides: m and n each take one axis of the result, and other result axes are outer axes.
@@ -66,6 +75,8 @@ bool strided_in_place(const Graph& g, NodeId id, int operand, int) {
 }
 
 constexpr KernelEntry kDotEntries[] = {
+    {OpKind::DotGeneral, "gemm_bf16", rounded_refuses, lower_packed_matmul, reads_strided_rows},
+    {OpKind::FusedDot, "gemm_bf16", rounded_refuses, lower_packed_matmul, reads_strided_rows, lies_over_epilogue},
     {OpKind::DotGeneral, "gemm_packed_f32", packed_refuses, lower_packed_matmul, reads_strided_rows},
     {OpKind::FusedDot, "gemm_packed_f32", packed_refuses, lower_packed_matmul, reads_strided_rows, lies_over_epilogue},
     {OpKind::DotGeneral, "gemm_strided_f32", strided_dot_refuses, lower_runtime_matmul, strided_reads_strided, nullptr,

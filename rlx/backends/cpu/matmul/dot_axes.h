@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "rlx/backends/cpu/entries.h"
+#include "rlx/backends/cpu/matmul/matmul_kernels.h"
 
 namespace rlx::cpu {
 
@@ -26,9 +27,8 @@ bool as_gemv(DotAxes& axes);
 /// Whether rhs has an axis that is neither contracted nor a batch axis.
 bool has_rhs_free_axis(const Graph& g, NodeId id);
 
-/// Writes the axes into the operands of a kernel: MatmulOperands or ByteGemm.
-template <class Operands>
-void place_axes(const DotAxes& axes, Operands& p) {
+/// Writes the axes into the operands of a kernel.
+inline void place_axes(const DotAxes& axes, MatmulOperands& p) {
   check(axes.col.extent == 1 || axes.col.c == 1, "the columns of a matmul result are not adjacent");
   check(axes.outer.size() <= kGemmMaxAxes && axes.contracted.size() <= kGemmMaxAxes,
         "a matmul has more axes than its kernel supports");

@@ -6,6 +6,7 @@
 
 #include "rlx/backends/cpu/matmul/costs.h"
 #include "rlx/backends/cpu/matmul/packed_chunks.h"
+#include "rlx/backends/cpu/matmul/word_chunks.h"
 
 namespace rlx::cpu {
 namespace {
@@ -360,14 +361,14 @@ MatmulSums matmul_sums(DType c) {
 }
 
 MatmulPlan plan_matmul(const MatmulKernel* kernel, const MatmulOperands& p, int threads) {
+  if (kernel->plan != nullptr) return kernel->plan(p, threads);
   MatmulPlan plan;
   const Matmul g{*kernel, p, plan};
   const std::int64_t mr = g.mr(), nr = g.nr();
-  std::int64_t outer = 1;
+  const std::int64_t outer = num_matmuls(p);
   for (int i = 0; i < p.num_contracted; ++i) plan.k *= p.contracted[i].extent;
-  for (int i = 0; i < p.num_outer; ++i) outer *= p.outer[i].extent;
   if (p.b_packed) {
-    cut_packed_b(*kernel, p, threads, plan);
+    (kernel->multiply_words != nullptr ? cut_words : cut_packed_b)(*kernel, p, threads, plan);
     return plan;
   }
   if (p.m <= 0 || p.n <= 0 || outer <= 0) return plan;
@@ -379,12 +380,12 @@ MatmulPlan plan_matmul(const MatmulKernel* kernel, const MatmulOperands& p, int 
   // Chunks are ranges of panels, so that each panel is packed once. Where there are few panels, rows are split too.
   const double panel_flops =
       2.0 * static_cast<double>(p.m) * static_cast<double>(std::max<std::int64_t>(plan.k, 1) * nr);
-  const std::int64_t least = finest ? 1 : static_cast<std::int64_t>(300e3 / (panel_flops + 1.0)) + 1;
+  const std::int64_t least = finest ? 1 : static_cast<std::int64_t>(kCutCosts.least_flops / (panel_flops + 1.0)) + 1;
   plan.panels_per_chunk = std::min({plan.panels, kMostPanels, std::max(least, ceil_div(plan.panels, each))});
   plan.panel_chunks = ceil_div(plan.panels, plan.panels_per_chunk);
   plan.panels_per_chunk = ceil_div(plan.panels, plan.panel_chunks);
   plan.panel_chunks = ceil_div(plan.panels, plan.panels_per_chunk);
-  const std::int64_t least_blocks = finest ? 1 : 128 / mr;
+  const std::int64_t least_blocks = finest ? 1 : kCutCosts.least_rows / mr;
   const std::int64_t row_splits =
       std::min(ceil_div(each, plan.panel_chunks), std::max<std::int64_t>(1, plan.blocks / least_blocks));
   plan.blocks_per_chunk = ceil_div(plan.blocks, finest ? plan.blocks : row_splits);
@@ -401,13 +402,16 @@ MatmulPlan plan_matmul(const MatmulKernel* kernel, const MatmulOperands& p, int 
     matrices *= p.outer[i].extent;
   }
   plan.pack_bytes = g.bytes(matrices * p.m * plan.k);
-  plan.blocks_per_pack = finest ? 1 : std::min(plan.blocks, ceil_div(16384, std::max<std::int64_t>(1, plan.k) * mr));
+  plan.blocks_per_pack =
+      finest ? 1 : std::min(plan.blocks, ceil_div(kCutCosts.pack_elements, std::max<std::int64_t>(1, plan.k) * mr));
   plan.pack_chunks = matrices * ceil_div(plan.blocks, plan.blocks_per_pack);
   return plan;
 }
 
 void pack_matmul(const MatmulKernel* kernel, const MatmulOperands& p, const MatmulPlan& plan, std::int64_t chunk,
                  void* packed) {
+  if (kernel->pack != nullptr) return kernel->pack(p, plan, chunk, packed);
+  if (kernel->pack_words != nullptr) return pack_word_rows(*kernel, p, plan, chunk, packed);
   if (p.b_packed) return widen_rows(*kernel, p, plan, chunk, packed);
   const Matmul g{*kernel, p, plan};
   const EvenBlocks split(p.m, g.mr());
@@ -437,6 +441,8 @@ void pack_matmul(const MatmulKernel* kernel, const MatmulOperands& p, const Matm
 
 void run_matmul(const MatmulKernel* kernel, const MatmulOperands& p, const MatmulPlan& plan, std::int64_t chunk,
                 const void* packed, void* scratch) {
+  if (kernel->run != nullptr) return kernel->run(p, plan, chunk, packed, scratch);
+  if (kernel->multiply_words != nullptr) return run_word_chunk(*kernel, p, plan, chunk, packed);
   if (p.b_packed) return run_packed_chunk(*kernel, p, plan, chunk, packed);
   const Matmul g{*kernel, p, plan};
   const bool in_place = g.reads_a();
@@ -446,9 +452,10 @@ void run_matmul(const MatmulKernel* kernel, const MatmulOperands& p, const Matmu
   TiledChunk(g, at, in_place, scratch).run();
 }
 
-void run_whole_matmul(const MatmulKernel* kernel, const MatmulOperands& p, void* scratch) {
+void run_whole_matmul(const MatmulKernel* kernel, const MatmulOperands& p, void* scratch, void* packed) {
   const MatmulPlan plan = plan_matmul(kernel, p, 1);
-  for (std::int64_t chunk = 0; chunk < plan.chunks; ++chunk) run_matmul(kernel, p, plan, chunk, nullptr, scratch);
+  for (std::int64_t chunk = 0; chunk < plan.pack_chunks; ++chunk) pack_matmul(kernel, p, plan, chunk, packed);
+  for (std::int64_t chunk = 0; chunk < plan.chunks; ++chunk) run_matmul(kernel, p, plan, chunk, packed, scratch);
 }
 
 }  // namespace rlx::cpu

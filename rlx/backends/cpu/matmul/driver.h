@@ -13,8 +13,7 @@ void pack_matmul(const MatmulKernel* kernel, const MatmulOperands& p, const Matm
 /// `scratch`: `plan.scratch_bytes` of the calling thread, 64-byte aligned.
 void run_matmul(const MatmulKernel* kernel, const MatmulOperands& p, const MatmulPlan& plan, std::int64_t chunk,
                 const void* packed, void* scratch);
-/// Plans a matmul for one thread and runs it, where A needs no packing.
-void run_whole_matmul(const MatmulKernel* kernel, const MatmulOperands& p, void* scratch);
-inline constexpr MatmulDriver kMatmulDriver{plan_matmul, pack_matmul, run_matmul};
+/// Plans a matmul for one thread and runs it. `packed`: `plan.pack_bytes`, where A needs packing.
+void run_whole_matmul(const MatmulKernel* kernel, const MatmulOperands& p, void* scratch, void* packed = nullptr);
 
 }  // namespace rlx::cpu

@@ -131,12 +131,10 @@ void run_packed_groups(const PackedGroups& s, std::int64_t chunk) {
   const std::byte* const b = matrix + first_column / s.piece * s.unit_bytes;
   float* const out = s.c + first * s.n + first_column;
   if (s.interleaved && s.interleaved->int8) {
-    InterleavedGemm gemm{
-        m, n, s.k, s.interleaved->kind, a, s.k, b, reinterpret_cast<std::int32_t*>(s.scratch->mine()), out, s.n, {}};
-    const InterleavedPlan plan = s.blocks->plan(gemm, 1);
-    for (std::int64_t i = 0; i < plan.quantize_chunks; ++i) s.blocks->quantize(gemm, plan, i);
-    for (std::int64_t i = 0; i < plan.chunks; ++i) s.blocks->run(gemm, plan, i);
-    return;
+    MatmulOperands gemm = packed_b_operands(m, n, s.k);
+    gemm.b_blocks = s.interleaved->kind;
+    gemm.a = a, gemm.b = b, gemm.c = out, gemm.ldc = s.n;
+    return run_whole_matmul(&s.blocks->matmul, gemm, nullptr, s.scratch->mine());
   }
   const auto run = [&](std::int64_t columns, const void* packed, float* to) {
     MatmulOperands gemm = packed_b_operands(m, columns, s.k);
@@ -171,9 +169,9 @@ void lower_packed_groups(LowerContext& c) {
     check(reads_interleaved(c.kernels(), layout, s.k, s.n), "the weights are packed for another instruction set");
     s.piece = s.interleaved->lanes;
     s.unit_bytes = interleaved_traits(s.interleaved->kind).panel_bytes(s.k / kInterleavedGroup, s.interleaved->lanes);
-    InterleavedGemm most;
-    most.m = kGroupTileRows, most.n = s.n, most.k = s.k, most.kind = s.interleaved->kind;
-    scratch = s.interleaved->int8 ? s.blocks->plan(most, 1).packed_a_bytes
+    MatmulOperands most = packed_b_operands(kGroupTileRows, s.n, s.k);
+    most.b_blocks = s.interleaved->kind;
+    scratch = s.interleaved->int8 ? plan_matmul(&s.blocks->matmul, most, 1).pack_bytes
                                   : s.k * width * static_cast<std::int64_t>(sizeof(float));
   } else {
     check(reads_packed_b(c.kernels(), layout, s.k, s.n), "the weights are packed for another instruction set");

@@ -8,11 +8,14 @@
 #include "rlx/backends/cpu/matmul/epilogue.h"
 #include "rlx/backends/cpu/matmul/matmul_calls.h"
 #include "rlx/backends/cpu/matmul/packed_b.h"
+#include "rlx/backends/cpu/quant/int8_kernels.h"
+#include "rlx/backends/cpu/quant/interleaved_layout.h"
 #include "rlx/ir/ops/linalg.h"
 
 namespace rlx::cpu {
 namespace {
 
+bool is_byte(DType t) { return t == DType::I8 || t == DType::U8; }
 bool is_half(DType t) { return t == DType::F16 || t == DType::BF16; }
 /// Integers of whole bytes.
 bool is_number_of_bytes(DType t) {
@@ -34,21 +37,27 @@ const char* matmul_refuses(const Graph& g, NodeId id) {
                        "it has more axes than the kernel supports");
 }
 
+const char* bytes_refuse(const Graph& g, NodeId id) {
+  if (!is_byte(in_dtype(g, id, 0)) || !is_byte(in_dtype(g, id, 1)) || g.shape(id).dtype() != DType::I32)
+    return "it is not a matmul of 8-bit integers with an i32 result";
+  return refuse_unless(g.shape(id).rank() <= kGemmMaxAxes && in_shape(g, id, 0).rank() <= kGemmMaxAxes,
+                       "it has more axes than the kernel supports");
+}
+
 struct MatmulStep {
   MatmulOperands product;
   MatmulPlan plan;
-  const MatmulDriver* driver = &kMatmulDriver;
-  const MatmulKernel* kernel = nullptr;  // null with bf16 pairs
+  const MatmulKernel* kernel = nullptr;
   void* packed = nullptr;
   const Common* common = nullptr;  // where A is packed, if not at `packed`
   const Scratch* scratch = nullptr;
 
   void* packed_a() const { return common != nullptr ? common->base : packed; }
   static void pack(const MatmulStep& s, std::int64_t chunk) {
-    s.driver->pack(s.kernel, s.product, s.plan, chunk, s.packed_a());
+    pack_matmul(s.kernel, s.product, s.plan, chunk, s.packed_a());
   }
   static void run(const MatmulStep& s, std::int64_t chunk) {
-    s.driver->run(s.kernel, s.product, s.plan, chunk, s.packed_a(), s.scratch->mine());
+    run_matmul(s.kernel, s.product, s.plan, chunk, s.packed_a(), s.scratch->mine());
   }
 };
 
@@ -76,25 +85,24 @@ MatmulWork packed_work(PackedBType type) {
 /// Adds the tasks of a matmul whose operands and kernels are set.
 void add_product(LowerContext& c, MatmulStep& s, const MatmulEstimate& estimate) {
   const MatmulOperands& p = s.product;
-  s.plan = s.driver->plan(s.kernel, p, c.threads());
+  const std::int64_t parts = s.kernel->parts;
+  s.plan = plan_matmul(s.kernel, p, c.threads());
   s.scratch = c.scratch(s.plan.scratch_bytes);
   if (s.plan.pack_bytes > 0) {
     const auto bytes = static_cast<std::size_t>(s.plan.pack_bytes);
-    // Steps of training have many F32 matmuls that do not wait for each other: memory of their own.
-    if (p.a_type == DType::F32)
+    // Steps of training have many F32 matmuls that do not wait for each other: memory of their own. So have bytes.
+    if ((p.a_type == DType::F32 && !p.b_packed) || is_byte(p.a_type))
       s.packed = c.workspace(bytes);
     else
       s.common = c.common(bytes);
-    const std::int64_t element = s.kernel != nullptr ? s.kernel->sum_bytes * s.kernel->parts : 2;
-    c.step<&MatmulStep::pack>(s, s.plan.pack_chunks,
-                              estimate.a_ns * static_cast<double>(bytes) / static_cast<double>(element));
+    double elements = static_cast<double>(p.m) * static_cast<double>(s.plan.k / parts);
+    for (int i = 0; i < p.num_outer; ++i) elements *= p.outer[i].a != 0 ? static_cast<double>(p.outer[i].extent) : 1.0;
+    c.step<&MatmulStep::pack>(s, s.plan.pack_chunks, estimate.a_ns * elements);
   }
-  const std::int64_t parts = s.kernel != nullptr ? s.kernel->parts : 1;
-  double outer = 1;
-  for (int i = 0; i < p.num_outer; ++i) outer *= static_cast<double>(p.outer[i].extent);
-  c.step<&MatmulStep::run>(s, s.plan.chunks,
-                           outer * estimate.run_ns(static_cast<double>(p.m), static_cast<double>(p.n / parts),
-                                                   static_cast<double>(s.plan.k / parts)));
+  c.step<&MatmulStep::run>(
+      s, s.plan.chunks,
+      static_cast<double>(num_matmuls(p)) * estimate.run_ns(static_cast<double>(p.m), static_cast<double>(p.n / parts),
+                                                            static_cast<double>(s.plan.k / parts)));
 }
 
 /// Selects the kernels, bf16 pairs where the machine has them, and returns their estimate.
@@ -104,8 +112,12 @@ MatmulEstimate choose_kernels(LowerContext& c, MatmulStep& s) {
   bool deep = true;  // bf16 pair kernels need a depth of at least 1
   for (int i = 0; i < p.num_contracted; ++i) deep = deep && p.contracted[i].extent > 0;
   if (const Bf16Kernels* const pairs = p.a_type == DType::BF16 && deep ? c.kernels().bf16 : nullptr) {
-    s.driver = &bf16_pair_driver(isa, pairs->kind);
+    s.kernel = &pairs->exact;
     return matmul_estimate(isa, MatmulWork::PairsRuntime, pairs->kind == Bf16DotKind::Tiles);
+  }
+  if (is_byte(p.a_type) && is_byte(p.b_type) && p.c_type == DType::I32) {
+    s.kernel = &byte_kernel(isa, c.kernels().interleaved->kind);
+    return matmul_estimate(isa, MatmulWork::RuntimeI8);
   }
   const MatmulSums sums = matmul_sums(p.c_type);
   s.kernel = &matmul_kernel(c.kernels(), sums);
@@ -158,6 +170,7 @@ const char* bf16_pairs_refuse(const Graph& g, NodeId id) {
 }
 
 constexpr KernelEntry kMatmulEntries[] = {
+    {OpKind::DotGeneral, "gemm_int8_i32", bytes_refuse, lower_runtime_matmul, matmul_reads_strided},
     {OpKind::DotGeneral, "gemm_bf16_pairs", bf16_pairs_refuse, lower_packed_matmul, reads_strided_rows},
     {OpKind::DotGeneral, "gemm_packed_16bit", packed_16bit_refuses, lower_packed_matmul, reads_strided_rows},
     {OpKind::DotGeneral, "gemm_product", matmul_refuses, lower_runtime_matmul, matmul_reads_strided, nullptr, false,
@@ -173,7 +186,9 @@ void lower_packed_matmul(LowerContext& c) {
   if (y.elements() == 0) return;
   const PackedLayout& layout = packed_layout_of(c.graph(), c.node().inputs[1]);
   const std::int64_t n = y.dim(-1), k = x.dim(-1);
-  check(reads_packed_b(c.kernels(), layout, k, n), "the weight is packed for another instruction set");
+  const std::optional<InterleavedPanels> blocks = interleaved_panels_of(layout);
+  check(blocks ? reads_interleaved(c.kernels(), layout, k, n) : reads_packed_b(c.kernels(), layout, k, n),
+        "the weight is packed for another instruction set");
   const auto rows = as_rows(x);
   check(rows.has_value(), "x of a matmul with a packed weight does not fold to a matrix");
   auto& s = c.keep<MatmulStep>();
@@ -184,12 +199,21 @@ void lower_packed_matmul(LowerContext& c) {
   c.point(p.a, x);
   c.point(p.b, w);
   c.point(p.c, y);
+  const EpilogueMatch epilogue = *match_epilogue(c.graph(), c.id());
+  if (y.dtype == DType::F32) point_epilogue(c, epilogue, n, p.epilogue);
   const Isa isa = c.kernels().isa;
+  if (blocks) {
+    s.kernel = &c.kernels().interleaved->matmul, p.b_blocks = blocks->kind;
+    return add_product(c, s, matmul_estimate(isa, MatmulWork::BlocksInt8));
+  }
   const PackedBType type = panels_of(layout)->type;
   if (type == PackedBType::BF16Pairs) {
-    const Bf16DotKind kind = c.kernels().bf16->kind;
-    s.driver = &bf16_pair_driver(isa, kind);
-    return add_product(c, s, matmul_estimate(isa, MatmulWork::PairsExact, kind == Bf16DotKind::Tiles));
+    const Bf16Kernels& pairs = *c.kernels().bf16;
+    const bool rounds = x.dtype == DType::F32;
+    s.kernel = rounds ? &pairs.rounded : &pairs.exact;
+    return add_product(c, s,
+                       matmul_estimate(isa, rounds ? MatmulWork::PairsRounded : MatmulWork::PairsExact,
+                                       pairs.kind == Bf16DotKind::Tiles));
   }
   s.kernel = &packed_b_kernel(c.kernels(), type);
   if (type == PackedBType::I8) {
@@ -197,8 +221,6 @@ void lower_packed_matmul(LowerContext& c) {
     bytes.dtype = DType::U8;
     c.point(p.b_scale, bytes, packed_scales_at(*panels_of(layout), k, n));
   }
-  const EpilogueMatch epilogue = *match_epilogue(c.graph(), c.id());
-  if (y.dtype == DType::F32) point_epilogue(c, epilogue, n, p.epilogue);
   // The last panels of a matmul prefetch the first panel of the next matmul; the last matmul of a run prefetches for
   // the next run.
   TaskList& list = c.list();
@@ -222,7 +244,7 @@ void lower_runtime_matmul(LowerContext& c) {
   DotAxes axes = dot_axes(c, epilogue.bias.used());
   bool swapped = !epilogue.bias.used() && as_gemv(axes);
   place_axes(axes, p);
-  p.a_type = p.b_type = x.dtype, p.c_type = y.dtype;
+  p.a_type = (swapped ? w : x).dtype, p.b_type = (swapped ? x : w).dtype, p.c_type = y.dtype;
   const bool f32 = x.dtype == DType::F32;
   // So few columns leave most lanes empty; transposed, they become rows.
   if (!swapped && !f32 && p.n <= kTransposedRows && p.m >= 8 * p.n && !is_complex(x.dtype) && is_float(x.dtype))

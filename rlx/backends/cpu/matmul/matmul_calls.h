@@ -3,7 +3,6 @@
 
 #include "rlx/backends/cpu/entries.h"
 #include "rlx/backends/cpu/matmul/matmul_kernels.h"
-#include "rlx/backends/cpu/quant/int8_kernels.h"
 
 namespace rlx::cpu {
 
@@ -21,9 +20,6 @@ void lower_runtime_matmul(LowerContext& c);
 /// `at` counts those. The dtypes select the kernels. The result's dtype decides the accumulator type.
 void add_number_product(LowerContext& c, const MatmulOperands& product, const MatmulSource& a, const MatmulSource& b,
                         std::int64_t at);
-/// The same for int8 with I32 accumulators. k and the number of matmuls follow from the axes.
-void add_int8_matmul(LowerContext& c, const ByteGemm& product, const MatmulSource& a, const MatmulSource& b,
-                     std::int64_t at);
 
 /// Points `field` at the operand.
 template <class T>

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "rlx/backends/cpu/kernels.h"
-#include "rlx/backends/cpu/quant/interleaved_kernels.h"
+#include "rlx/backends/cpu/matmul/costs.h"
 #include "rlx/backends/cpu/sum_blocks.h"
 #include "rlx/tensor/dtype.h"
 
@@ -17,12 +17,24 @@ inline const char* at_bytes(const void* p, std::int64_t bytes) {
   return p == nullptr ? nullptr : static_cast<const char*>(p) + bytes;
 }
 
+/// Rows split evenly into blocks of at most `most` rows. The split depends on the number of rows alone.
+struct EvenBlocks {
+  std::int64_t count, base, extra;  // the first `extra` blocks have one row more than `base`
+  constexpr EvenBlocks(std::int64_t rows, std::int64_t most)
+      : count((rows + most - 1) / most), base(rows / count), extra(rows % count) {}
+  constexpr std::int64_t start(std::int64_t block) const { return block * base + (block < extra ? block : extra); }
+  constexpr std::int64_t rows(std::int64_t block) const { return base + (block < extra ? 1 : 0); }
+  constexpr std::int64_t most_rows() const { return base + (extra > 0 ? 1 : 0); }
+};
+
+enum class InterleavedKind : std::uint8_t;  // quant/interleaved_kernels.h
+
 /// C[.., M, N] = epilogue(A[.., M, K] * B[.., K, N]) with any strides, in elements. K runs over the contracted axes,
 /// the last one fastest; without contracted axes K = 1. There is one matmul for each index of the outer axes. Rows of C
 /// are contiguous. `a_type`, `b_type` and `c_type` are the dtypes: all F64; or each F32, F16 or BF16; or integers,
-/// either each of at most 32 bits or all of 64; or all C64 or C128. The sum of an element is made in blocks of
-/// kSumBlock steps of k, each a chain of multiply-adds, the same for every M, plan and register tile. It is rounded
-/// once, to C. Integer sums wrap.
+/// either each of at most 32 bits or all of 64, or I8 or U8 operands with I32 C; or all C64 or C128. The sum of an
+/// element is made in blocks of kSumBlock steps of k, each a chain of multiply-adds, the same for every M, plan and
+/// register tile; records of words say what theirs are. It is rounded once, to C. Integer sums wrap.
 ///
 /// Kernels of complex numbers work on parts, as `as_parts` describes their operands.
 struct MatmulOperands {
@@ -40,6 +52,7 @@ struct MatmulOperands {
   /// rows of A are contiguous, and there are no outer axes.
   bool b_packed = false;
   const float* b_scale = nullptr;  // packed I8: of the columns
+  InterleavedKind b_blocks{};      // of interleaved panels, which are packed B too
   /// Optional, with packed B: start of the packed weight that the next matmul reads. This matmul prefetches its first
   /// cache lines after its last panel.
   const void* prefetch_next = nullptr;
@@ -51,6 +64,12 @@ struct MatmulOperands {
   bool epilogue_reads_c = false;  // `residual` or `mul` may be C
 };
 
+/// Matmuls of all outer axes.
+inline std::int64_t num_matmuls(const MatmulOperands& p) {
+  std::int64_t outer = 1;
+  for (int i = 0; i < p.num_outer; ++i) outer *= p.outer[i].extent;
+  return outer;
+}
 /// C = A * B of F32 with packed B; all matrices dense. The pointers are to be set.
 inline MatmulOperands packed_b_operands(std::int64_t m, std::int64_t n, std::int64_t k) {
   MatmulOperands p;
@@ -114,6 +133,8 @@ struct MatmulPlan {
   std::int64_t panels = 0, panels_per_chunk = 0, panel_chunks = 0;
   std::int64_t blocks = 0, blocks_per_chunk = 0, row_chunks = 0;
   std::int64_t rows_per_chunk = 0, rows_per_pack = 0;  // packed B: in place of the blocks
+  bool tiles = false;                                  // blocks of AMX tiles
+  bool skinny = false;                                 // int8: B is read in place
   // A is packed first when the tiles cannot read it: `pack_chunks` calls of `pack` fill `pack_bytes` bytes that all
   // chunks share. With 0 chunks A is read in place.
   std::int64_t pack_chunks = 0, pack_bytes = 0, blocks_per_pack = 0;
@@ -173,6 +194,19 @@ struct MatmulGemv {
   std::int64_t ld = 0;
 };
 
+/// What decides how a matmul by a record of words is cut.
+struct WordCut {
+  std::int64_t lanes = 0;                                    // columns of a panel
+  std::int64_t blocks = 0, most_blocks = 0, block_rows = 0;  // of rows; most blocks that panels are applied to together
+  std::int64_t row_bytes = 0, panel_bytes = 0;               // a packed row of A; a panel
+  std::int64_t panels_per_tile = 1;                          // of a register tile
+  WordCosts costs{};
+};
+/// Panels [first, last) and blocks of rows [b0, b1).
+struct WordPart {
+  std::int64_t first, last, b0, b1;
+};
+
 inline constexpr std::int64_t kMostGroupRows = 64;
 /// What an instruction set does for some types. A new type or instruction set is a new record; the driver does not
 /// change. Functions that are null are missing: the driver then takes the register tiles.
@@ -209,6 +243,20 @@ struct MatmulKernel {
   /// is not 1. `lanes` columns are stored.
   void (*gemv_columns)(const MatmulGemv& g);
 
+  // Records of words: A is packed into words of several steps of k, B is packed (bf16 pairs, block-quantized weights).
+  // Their tiles share more than a call of a register tile has, and these functions take the place of all above.
+  /// Also sets `plan.pack_bytes`. `plan.k` is set, m and n are not 0.
+  WordCut (*word_cut)(const MatmulOperands& p, MatmulPlan& plan);
+  /// Packs blocks of rows [first, last).
+  void (*pack_words)(const MatmulOperands& p, const MatmulPlan& plan, std::int64_t first, std::int64_t last,
+                     void* packed);
+  void (*multiply_words)(const MatmulOperands& p, const MatmulPlan& plan, const WordPart& part, const void* packed);
+
+  /// Records with loops of their own: run-time bf16 and int8, which pack B as they go. As in driver.h.
+  MatmulPlan (*plan)(const MatmulOperands& p, int threads);
+  void (*pack)(const MatmulOperands& p, const MatmulPlan& plan, std::int64_t chunk, void* packed);
+  void (*run)(const MatmulOperands& p, const MatmulPlan& plan, std::int64_t chunk, const void* packed, void* scratch);
+
   std::int64_t width() const { return vecs * lanes; }
   /// Whether elements of `t` have the sum type. `t` is a type of these kernels.
   bool holds(DType t) const { return static_cast<std::int64_t>(size_bytes(t)) == sum_bytes * parts; }
@@ -228,14 +276,5 @@ inline constexpr int kNumPackedBKernels = 4;
 inline const MatmulKernel& packed_b_kernel(const KernelTable& kernels, PackedBType type) {
   return kernels.packed_b[static_cast<int>(type)];
 }
-
-/// How matmuls of a record, or of bf16 pairs, are planned and run. Operands point at their data.
-struct MatmulDriver {
-  MatmulPlan (*plan)(const MatmulKernel* kernel, const MatmulOperands& product, int threads);
-  void (*pack)(const MatmulKernel* kernel, const MatmulOperands& product, const MatmulPlan& plan, std::int64_t chunk,
-               void* packed);
-  void (*run)(const MatmulKernel* kernel, const MatmulOperands& product, const MatmulPlan& plan, std::int64_t chunk,
-              const void* packed, void* scratch);
-};
 
 }  // namespace rlx::cpu

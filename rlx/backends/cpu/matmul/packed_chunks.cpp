@@ -69,16 +69,17 @@ void cut_packed_b(const MatmulKernel& kernel, const MatmulOperands& p, int threa
   // A chunk should take about 3 us or more: some 300 k flops, or 60 KB of weights when few rows make it memory-bound.
   const double panel_row_flops = 2.0 * static_cast<double>(k) * static_cast<double>(nr);
   const bool finest = threads == kFinestTiling;
-  const double min_flops = finest ? 0 : 300e3, claim_flops = 30e3;  // claiming a chunk costs some 0.3 us
+  const CutCosts& costs = kCutCosts;
+  const double min_flops = finest ? 0 : costs.least_flops;
   // Many small chunks on several threads: a thread slowed by its hyperthread leaves more chunks to the others.
-  const std::int64_t workers = std::max(1, threads), want = workers == 1 ? 1 : 12 * workers;
+  const std::int64_t workers = std::max(1, threads), want = workers == 1 ? 1 : costs.packed_b_chunks * workers;
   // Rows of A that stay in half of L2 while the panels pass.
   const std::int64_t cache_rows =
-      std::max(mr, (512 * 1024 / kernel.sum_bytes / std::max<std::int64_t>(k, 1)) / mr * mr);
+      std::max(mr, (costs.packed_b_a / kernel.sum_bytes / std::max<std::int64_t>(k, 1)) / mr * mr);
   const std::int64_t cache_chunks = m > 64 ? ceil_div(m, std::min(m, std::max(cache_rows, 8 * mr))) : 1;
   // With enough rows each thread has its own rows, which it finds in its cache in the tasks before and after. With
   // fewer rows the weights dominate and are read once.
-  const bool own_rows = workers > 1 && m >= 64 * workers;
+  const bool own_rows = workers > 1 && m >= costs.packed_b_own_rows * workers;
   const std::int64_t least_row_chunks = finest     ? ceil_div(m, mr)
                                         : own_rows ? ceil_div(cache_chunks, workers) * workers
                                                    : cache_chunks;
@@ -103,7 +104,7 @@ void cut_packed_b(const MatmulKernel& kernel, const MatmulOperands& p, int threa
     for (std::int64_t per_chunk = most_panels; per_chunk >= least_panels; --per_chunk) {
       const std::int64_t panel_chunks = ceil_div(plan.panels, per_chunk), chunks = panel_chunks * row_chunks;
       const double cost = static_cast<double>(ceil_div(chunks, workers)) *
-                          (flops_per_panel * static_cast<double>(per_chunk) + claim_flops);
+                          (flops_per_panel * static_cast<double>(per_chunk) + costs.claim_flops);
       if (plan.chunks != 0 && cost >= best) continue;
       best = cost;
       plan.panels_per_chunk = per_chunk;
@@ -114,7 +115,8 @@ void cut_packed_b(const MatmulKernel& kernel, const MatmulOperands& p, int threa
     }
   }
   if (kernel.holds(p.a_type)) return;
-  plan.rows_per_pack = std::min(m, finest ? 1 : std::max<std::int64_t>(1, 16384 / std::max<std::int64_t>(1, k)));
+  plan.rows_per_pack =
+      std::min(m, finest ? 1 : std::max<std::int64_t>(1, costs.pack_elements / std::max<std::int64_t>(1, k)));
   plan.pack_chunks = ceil_div(m, plan.rows_per_pack);
   plan.pack_bytes = m * k * kernel.sum_bytes;
 }

@@ -14,15 +14,15 @@
 
 namespace rlx::cpu {
 
-const ByteKernels& byte_kernels(Isa isa, Int8Matmul kind) {
+const MatmulKernel& byte_kernel(Isa isa, Int8Matmul kind) {
   if (kind > int8_matmul(isa).back())
     throw Error(ErrorCode::Unsupported,
                 concat_text("this machine has no int8 matmul instructions of this kind with ", isa_name(isa)));
 #if defined(RLX_HAS_BYTE_DOT)
-  if (kind == Int8Matmul::Tiles) return avx512vnni::byte_tile_table();
-  if (kind == Int8Matmul::Dot) return avx512vnni::byte_table();
+  if (kind == Int8Matmul::Tiles) return avx512vnni::kByteKernel<true>;
+  if (kind == Int8Matmul::Dot) return avx512vnni::kByteKernel<false>;
 #endif
-  return RLX_FOR_ISA(isa, byte_table());
+  return RLX_FOR_ISA(isa, kByteKernel<false>);
 }
 
 }  // namespace rlx::cpu

@@ -2,8 +2,10 @@
 // else with decoded values in f32.
 #include <algorithm>
 
+#include "rlx/backends/cpu/matmul/costs.h"
 #include "rlx/backends/cpu/matmul/driver.h"
-#include "rlx/backends/cpu/matmul/rounded_matmul.h"
+#include "rlx/backends/cpu/matmul/epilogue.h"
+#include "rlx/backends/cpu/matmul/matmul_calls.h"
 #include "rlx/backends/cpu/quant/interleaved_layout.h"
 #include "rlx/ir/ops/linalg.h"
 
@@ -20,19 +22,6 @@ const char* interleaved_refuses(const Graph& g, NodeId id, bool int8) {
 }
 const char* int8_refuses(const Graph& g, NodeId id) { return interleaved_refuses(g, id, true); }
 const char* exact_refuses(const Graph& g, NodeId id) { return interleaved_refuses(g, id, false); }
-
-// -- int8 x --
-
-void lower_int8(LowerContext& c) {
-  if (c.out().elements() == 0) return;
-  const PackedLayout& layout = packed_layout_of(c.graph(), c.node().inputs[1]);
-  auto& p = c.keep<RoundedMatmul<InterleavedGemm, InterleavedKernels>>();
-  p.kernels = c.kernels().interleaved;
-  p.gemm.kind = interleaved_panels_of(layout)->kind;
-  point_rounded(c, p);
-  check(reads_interleaved(c.kernels(), layout, p.gemm.k, p.gemm.n), "the weight is packed for another instruction set");
-  add_rounded(c, p, matmul_estimate(c.kernels().isa, MatmulWork::BlocksInt8));
-}
 
 // -- decoded values --
 
@@ -93,8 +82,9 @@ void lower_exact(LowerContext& c) {
 }
 
 constexpr KernelEntry kInterleavedEntries[] = {
-    {OpKind::DotGeneral, "gemm_interleaved_int8", int8_refuses, lower_int8, reads_strided_rows},
-    {OpKind::FusedDot, "gemm_interleaved_int8", int8_refuses, lower_int8, reads_strided_rows, lies_over_epilogue},
+    {OpKind::DotGeneral, "gemm_interleaved_int8", int8_refuses, lower_packed_matmul, reads_strided_rows},
+    {OpKind::FusedDot, "gemm_interleaved_int8", int8_refuses, lower_packed_matmul, reads_strided_rows,
+     lies_over_epilogue},
     {OpKind::DotGeneral, "gemm_interleaved_f32", exact_refuses, lower_exact, reads_strided_rows},
     {OpKind::FusedDot, "gemm_interleaved_f32", exact_refuses, lower_exact, reads_strided_rows, lies_over_epilogue},
 };

@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <span>
 
-#include "rlx/backends/cpu/kernels.h"
+#include "rlx/backends/cpu/matmul/matmul_kernels.h"
 
 namespace rlx::cpu {
 
@@ -69,55 +69,6 @@ constexpr InterleavedTraits interleaved_traits(InterleavedKind kind) {
   return kTraits[static_cast<int>(kind)];
 }
 
-/// Rows split evenly into blocks of at most `most` rows. The split depends on the number of rows alone.
-struct EvenBlocks {
-  std::int64_t count, base, extra;  // the first `extra` blocks have one row more than `base`
-  constexpr EvenBlocks(std::int64_t rows, std::int64_t most)
-      : count((rows + most - 1) / most), base(rows / count), extra(rows % count) {}
-  constexpr std::int64_t start(std::int64_t block) const { return block * base + (block < extra ? block : extra); }
-  constexpr std::int64_t rows(std::int64_t block) const { return base + (block < extra ? 1 : 0); }
-  constexpr std::int64_t most_rows() const { return base + (extra > 0 ? 1 : 0); }
-};
-
-/// C[M, N] = epilogue(A[M, K] * B) with B in the interleaved layout and A rounded to int8 in blocks of 32 (`quantize`).
-/// Rows of A are `lda` floats apart; the elements of a row are contiguous; K is a multiple of 32. Besides the rounding
-/// of F32 sums, the error of element (m, n) is at most the sum over blocks b of k of max |A[m, b]| / 254 * sum of |B[b,
-/// n]|. Blocks of A with all magnitudes below 2^-119 count as zeros. A row of A with a non-finite element gives NaN
-/// throughout. A column with a non-finite d or m gives no finite number.
-struct InterleavedGemm {
-  std::int64_t m = 0, n = 0, k = 0;
-  InterleavedKind kind = InterleavedKind::Q4_0;
-  const float* a = nullptr;
-  std::int64_t lda = 0;
-  const void* panels = nullptr;
-  std::int32_t* quants = nullptr;  // quantized A, `InterleavedPlan::packed_a_bytes`, shared by all chunks
-  float* c = nullptr;
-  std::int64_t ldc = 0;
-  GemmEpilogue epilogue;
-};
-
-/// How such a GEMM is split into chunks. An element is one chain over the groups in the order of k in every plan.
-struct InterleavedPlan {
-  std::int64_t chunks = 0;  // chunk = row chunk * panel_chunks + chunk of panels
-  std::int64_t panels = 0, panels_per_chunk = 0, panel_chunks = 0;
-  std::int64_t blocks = 0, blocks_per_chunk = 0;  // of rows, one register tile each
-  std::int64_t quantize_chunks = 0, blocks_per_quantize = 0;
-  std::int64_t packed_a_bytes = 0;
-  bool tiles = false;  // the blocks are blocks of AMX tiles
-};
-
-/// The inputs of a plan, for every GEMM that reads such panels.
-struct PanelPartition {
-  std::int64_t m = 0, k = 0, lanes = 0, panels = 0;
-  std::int64_t blocks = 0, most_blocks = 0, block_rows = 0;  // of rows; most blocks that panels are applied to together
-  std::int64_t row_bytes = 0, panel_bytes = 0;               // quantized bytes of a row of A; bytes of a panel
-  std::int64_t panels_per_tile = 1;                          // of a register tile
-  std::int64_t cached = 512 << 10;                           // bytes of quantized A that stay in L2 while panels pass
-  double ops_per_ns = 500;
-};
-/// Completes a plan whose blocks and bytes are set. `threads` may be kFinestTiling.
-void partition_panels(const PanelPartition& cut, int threads, InterleavedPlan& plan);
-
 /// How int8 dot products are summed. Sums are exact, so all give the same bits.
 enum class Int8Matmul : std::uint8_t {
   Pairs,  // instructions that every machine of the instruction set has
@@ -126,7 +77,7 @@ enum class Int8Matmul : std::uint8_t {
 };
 
 /// out[r * ld_out + j] = row r of x times key j. A key is a row of K / 32 blocks of Q8_0. x is rounded as in
-/// InterleavedGemm, and results are the same bit for bit.
+/// matmuls, and results are the same bit for bit.
 struct BlockScores {
   std::int64_t rows = 0, count = 0, k = 0;  // rows of x; keys; elements of a row, a multiple of 32
   const std::int32_t* quants = nullptr;     // quantized x, from `round_score_row`
@@ -140,10 +91,12 @@ struct BlockScores {
 /// The kernels of one instruction set.
 struct InterleavedKernels {
   Int8Matmul kind;
-  InterleavedPlan (*plan)(const InterleavedGemm& gemm, int threads);
-  /// Rounds the rows of some blocks of A. All chunks must run before any chunk of `run`.
-  void (*quantize)(const InterleavedGemm& gemm, const InterleavedPlan& plan, std::int64_t chunk);
-  void (*run)(const InterleavedGemm& gemm, const InterleavedPlan& plan, std::int64_t chunk);
+  /// F32 C = epilogue(A * B) with B in the interleaved layout and A rounded to int8 in blocks of 32; k is a multiple of
+  /// 32. An element is one chain over the groups in the order of k in every plan. Besides the rounding of F32 sums, the
+  /// error of element (m, n) is at most the sum over blocks b of k of max |A[m, b]| / 254 * sum of |B[b, n]|. Blocks of
+  /// A with all magnitudes below 2^-119 count as zeros. A row of A with a non-finite element gives NaN throughout. A
+  /// column with a non-finite d or m gives no finite number.
+  MatmulKernel matmul;
   /// Decodes `count` adjacent panels to f32, [k][count * lanes]. Each value is rounded as dequantize_blocks rounds it.
   void (*decode)(InterleavedKind kind, std::int64_t k, const void* panels, std::int64_t count, float* panel);
   /// Runs `iterations` of the fastest loop of int8 dot products on registers and returns the number of operations, to

@@ -9,7 +9,7 @@
 #include "rlx/backends/cpu/matmul/packed_b.h"
 #include "rlx/tensor/half.h"
 #include "rlx/tensor/visit.h"
-#include "tests/unit/cpu/kernel_test.h"
+#include "tests/unit/cpu/matmul/packed_matmul.h"
 
 namespace rlx::cpu::test {
 namespace {
@@ -60,17 +60,10 @@ struct Bf16Matrix {
 // x times the matrix, with all chunks in reverse order.
 void multiply(const Bf16Kernels& kernels, const Bf16Matrix& w, const Buffer& x, std::int64_t m, Buffer& c, int threads,
               const GemmEpilogue& epilogue = {}) {
-  Bf16Gemm g;
-  g.m = m, g.n = w.n, g.k = w.k, g.a = x.data(), g.lda = w.k;
-  g.panels = w.panels.data(), g.c = c.data(), g.ldc = w.n, g.epilogue = epilogue;
-  const InterleavedPlan plan = kernels.plan(g, threads);
-  REQUIRE(plan.packed_a_bytes > 0);
-  Buffer rounded(plan.packed_a_bytes / 4, kNan);
-  g.quants = reinterpret_cast<std::int32_t*>(rounded.data());
-  for (std::int64_t i = plan.quantize_chunks; i-- > 0;) kernels.quantize(g, plan, i);
-  for (std::int64_t i = plan.chunks; i-- > 0;) kernels.run(g, plan, i);
+  MatmulOperands p = packed_b_operands(m, w.n, w.k);
+  p.a = x.data(), p.b = w.panels.data(), p.c = c.data(), p.epilogue = epilogue;
+  run_packed(kernels.rounded, p, threads);
   CHECK(c.intact());
-  CHECK(rounded.intact());
 }
 
 TEST_CASE("pairs: panels from every dtype and layout, in pieces, and back") {

@@ -58,22 +58,16 @@ double blocked_sum(const Isa isa, const Elements& a, std::int64_t at_a, std::int
   return static_cast<double>(k > kSumBlock ? total + sum : sum);
 }
 
-/// How a matmul runs: by the driver with a record, or by bf16 pairs.
-struct Kernels {
-  const MatmulDriver* driver = &kMatmulDriver;
-  const MatmulKernel* kernel = nullptr;
-};
-Kernels record(Isa isa, MatmulSums sums) { return {.kernel = &matmul_kernel(kernels_for(isa), sums)}; }
-void run_cut(const Kernels& kernels, const MatmulOperands& p, int threads) {
-  const MatmulPlan plan = kernels.driver->plan(kernels.kernel, p, threads);
+void run_cut(const MatmulKernel& kernel, const MatmulOperands& p, int threads) {
+  const MatmulPlan plan = plan_matmul(&kernel, p, threads);
   struct alignas(64) Line {
     std::byte bytes[64];
   };
   std::vector<Line> packed(static_cast<std::size_t>(plan.pack_bytes / 64 + 1)), scratch(plan.scratch_bytes / 64 + 1);
   for (std::int64_t chunk = plan.pack_chunks - 1; chunk >= 0; --chunk)
-    kernels.driver->pack(kernels.kernel, p, plan, chunk, packed.data());
+    pack_matmul(&kernel, p, plan, chunk, packed.data());
   for (std::int64_t chunk = plan.chunks - 1; chunk >= 0; --chunk)
-    kernels.driver->run(kernels.kernel, p, plan, chunk, packed.data(), scratch.data());
+    run_matmul(&kernel, p, plan, chunk, packed.data(), scratch.data());
 }
 
 struct ProductCase {
@@ -102,7 +96,7 @@ void check_product(Isa isa, DType t, DType y, const ProductCase& s, int threads,
   p.ldc = s.n;
   p.num_contracted = 1;
   p.contracted[0] = {s.k, s.a_t ? s.m : 1, s.b_t ? 1 : s.n, 0};
-  const Kernels kernels = record(isa, matmul_sums(y));
+  const MatmulKernel& kernels = matmul_kernel(kernels_for(isa), matmul_sums(y));
   run_cut(kernels, p, threads);
   REQUIRE(c.intact());
   if (s.n <= kTransposedRows) {
@@ -166,7 +160,7 @@ TEST_CASE("a row of a product has the same bits alone and among others") {
   std::mt19937 dice(3);
   const std::int64_t m = 37, n = 53, k = 700;
   for (const KernelTable* table : tables()) {
-    const Kernels kernels = record(table->isa, MatmulSums::F64);
+    const MatmulKernel& kernels = matmul_kernel(kernels_for(table->isa), MatmulSums::F64);
     Elements a(DType::F64, m * k), b(DType::F64, k * n), all(DType::F64, m * n), one(DType::F64, n);
     a.draw(dice);
     b.draw(dice);
@@ -238,7 +232,7 @@ void check_integers(Isa isa, DType t, const ProductCase& s, int threads, std::mt
   p.a_m_stride = s.a_t ? 1 : s.k, p.b_n_stride = s.b_t ? s.k : 1;
   p.num_contracted = 1;
   p.contracted[0] = {s.k, s.a_t ? s.m : 1, s.b_t ? 1 : s.n, 0};
-  run_cut(record(isa, matmul_sums(t)), p, threads);
+  run_cut(matmul_kernel(kernels_for(isa), matmul_sums(t)), p, threads);
   std::int64_t wrong = 0;
   for (std::int64_t i = 0; i < s.m; ++i)
     for (std::int64_t j = 0; j < s.n; ++j) {
@@ -292,7 +286,7 @@ void check_complex(Isa isa, const ProductCase& s, bool inner_axis, int threads, 
     p.contracted[p.num_contracted++] = {s.k, step_a, step_b, 0};
   }
   as_parts(p);
-  run_cut(record(isa, matmul_sums(p.c_type)), p, threads);
+  run_cut(matmul_kernel(kernels_for(isa), matmul_sums(p.c_type)), p, threads);
   double worst = 0;
   for (std::int64_t i = 0; i < s.m; ++i)
     for (std::int64_t j = 0; j < s.n; ++j) {
@@ -339,9 +333,9 @@ TEST_CASE("products of complex numbers: every layout and size, cut in every way"
 
 // -- matmuls with BF16 dot-product instructions, which flush subnormal numbers to zero --
 
-std::vector<Kernels> bf16_pair_sets() {
-  std::vector<Kernels> out;
-  for (const Bf16DotKind p : bf16_dot_kinds(Isa::Avx512)) out.push_back({.driver = &bf16_pair_driver(Isa::Avx512, p)});
+std::vector<const MatmulKernel*> bf16_pair_sets() {
+  std::vector<const MatmulKernel*> out;
+  for (const Bf16DotKind p : bf16_dot_kinds(Isa::Avx512)) out.push_back(&bf16_kernels(Isa::Avx512, p).exact);
   return out;
 }
 
@@ -396,7 +390,7 @@ struct PairCase {
     }
     return {sum, terms};
   }
-  Elements run(const Kernels& kernels, DType y, int threads) const {
+  Elements run(const MatmulKernel& kernels, DType y, int threads) const {
     Elements c(y, m * n);
     MatmulOperands p = operands(c);
     run_cut(kernels, p, threads);
@@ -414,7 +408,7 @@ struct PairCase {
 TEST_CASE("products of bf16 by pairs: every layout and size within the bound of sums, the same in every cut") {
   std::mt19937 dice(11);
   rlx::test::Share share(2);
-  for (const Kernels& kernels : bf16_pair_sets())
+  for (const MatmulKernel* pairs : bf16_pair_sets())
     for (const auto& sizes : {std::array<std::int64_t, 4>{1, 1, 1, 1},
                               {1, 40, 64, 64},
                               {7, 17, 33, 33},
@@ -446,7 +440,7 @@ TEST_CASE("products of bf16 by pairs: every layout and size within the bound of 
           for (std::int64_t i = 0; i < m; i += 2)
             for (std::int64_t kk = 0; kk < k / 2; ++kk)
               s.a.set(s.at_a(i, k - 1 - kk), -s.a.at(s.at_a(i, kk)) * (kk % 3 == 0 ? 1.0 : 0.99));
-          const Elements one = s.run(kernels, DType::F32, 1);
+          const Elements one = s.run(*pairs, DType::F32, 1);
           double worst = 0;
           for (std::int64_t i = 0; i < m; ++i)
             for (std::int64_t j = 0; j < n; ++j) {
@@ -456,10 +450,10 @@ TEST_CASE("products of bf16 by pairs: every layout and size within the bound of 
             }
           CHECK(worst <= 4);  // half of the allowed error of sums
           for (const int threads : {3, kFinestTiling}) {
-            const Elements other = s.run(kernels, DType::F32, threads);
+            const Elements other = s.run(*pairs, DType::F32, threads);
             CHECK(other.bytes == one.bytes);
           }
-          const Elements halves = s.run(kernels, DType::BF16, 2);
+          const Elements halves = s.run(*pairs, DType::BF16, 2);
           std::int64_t wrong = 0;
           for (std::int64_t i = 0; i < m * n; ++i)
             wrong += halves.at(i) != static_cast<double>(float(BF16(static_cast<float>(one.at(i)))));
@@ -470,12 +464,12 @@ TEST_CASE("products of bf16 by pairs: every layout and size within the bound of 
 TEST_CASE("products of bf16 by pairs: nothing subnormal is lost, and each element knows its own operands alone") {
   std::mt19937 dice(12);
   const std::int64_t m = 37, n = 150;
-  for (const Kernels& kernels : bf16_pair_sets())
+  for (const MatmulKernel* pairs : bf16_pair_sets())
     for (const auto& [turned, k] : {std::pair<bool, std::int64_t>{false, 170}, {true, 170}, {false, 1100}}) {
       PairCase s(m, n, k, k, turned, turned);
       s.a.draw(dice);
       s.b.draw(dice);
-      const Elements before = s.run(kernels, DType::F32, 1);
+      const Elements before = s.run(*pairs, DType::F32, 1);
       // One subnormal number; a row whose products with one column are subnormal; a row whose products with all columns
       // are.
       s.a.set(s.at_a(3, 40), 0x1.4p-130);
@@ -485,7 +479,7 @@ TEST_CASE("products of bf16 by pairs: nothing subnormal is lost, and each elemen
         s.a.set(s.at_a(36, kk), s.a.at(s.at_a(36, kk)) * 0x1p-125);
       }
       s.b.set(s.at_b(0, 30), 0x1p120);  // the contribution that flushing would lose
-      const Elements after = s.run(kernels, DType::F32, 1);
+      const Elements after = s.run(*pairs, DType::F32, 1);
       std::int64_t wrong = 0;
       for (std::int64_t i = 0; i < m; ++i)
         for (std::int64_t j = 0; j < n; ++j) {
@@ -497,7 +491,7 @@ TEST_CASE("products of bf16 by pairs: nothing subnormal is lost, and each elemen
             wrong += got != before.at(i * n + j);
         }
       CHECK(wrong == 0);
-      CHECK(after.bytes == s.run(kernels, DType::F32, kFinestTiling).bytes);
+      CHECK(after.bytes == s.run(*pairs, DType::F32, kFinestTiling).bytes);
       // Each row alone, and several rows together.
       for (const std::int64_t rows : {1, 5, 16})
         for (std::int64_t first = 0; first + rows <= m; first += rows) {
@@ -505,7 +499,7 @@ TEST_CASE("products of bf16 by pairs: nothing subnormal is lost, and each elemen
           for (std::int64_t i = 0; i < rows; ++i)
             for (std::int64_t kk = 0; kk < k; ++kk) some.a.set(some.at_a(i, kk), s.a.at(s.at_a(first + i, kk)));
           some.b = s.b;
-          const Elements own = some.run(kernels, DType::F32, 2);
+          const Elements own = some.run(*pairs, DType::F32, 2);
           for (std::int64_t i = 0; i < rows * n; ++i) REQUIRE(own.at(i) == after.at(first * n + i));
         }
       // Zeros do not count as subnormal; infinities and NaN stay.
@@ -513,7 +507,7 @@ TEST_CASE("products of bf16 by pairs: nothing subnormal is lost, and each elemen
       s.a.set(s.at_a(5, 9), inf);
       s.a.set(s.at_a(6, 9), std::nan(""));
       s.a.set(s.at_a(7, 9), 0);
-      const Elements special = s.run(kernels, DType::BF16, 3);
+      const Elements special = s.run(*pairs, DType::BF16, 3);
       wrong = 0;
       for (std::int64_t j = 0; j < n; ++j) {
         wrong += special.at(5 * n + j) != (s.b.at(s.at_b(9, j)) > 0 ? inf : -inf);

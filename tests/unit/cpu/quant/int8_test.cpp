@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include "rlx/backends/cpu/matmul/driver.h"
 #include "rlx/backends/cpu/quant/int8_kernels.h"
 #include "tests/support/needs.h"
 
@@ -25,7 +26,7 @@ std::uint8_t byte_at(std::int64_t i, std::uint32_t seed) {
 }
 
 // Runs the matmul as partitioned for `threads`, and compares every element.
-void check_product(const ByteKernels& kernels, const ByteCase& c, int threads, std::int64_t& compared) {
+void check_product(const MatmulKernel& kernel, const ByteCase& c, int threads, std::int64_t& compared) {
   CAPTURE(c.m);
   CAPTURE(c.n);
   CAPTURE(c.k);
@@ -37,9 +38,9 @@ void check_product(const ByteKernels& kernels, const ByteCase& c, int threads, s
   for (std::size_t i = 0; i < a.size(); ++i) a[i] = byte_at(static_cast<std::int64_t>(i), 1);
   for (std::size_t i = 0; i < b.size(); ++i) b[i] = byte_at(static_cast<std::int64_t>(i), 77);
   std::vector<std::int32_t> y(static_cast<std::size_t>(c.batch * c.m * c.n), -7);
-  ByteGemm g;
-  g.m = c.m, g.n = c.n, g.k = c.k, g.batch = c.batch;
-  g.a_signed = c.a_signed, g.b_signed = c.b_signed;
+  MatmulOperands g;
+  g.m = c.m, g.n = c.n;
+  g.a_type = c.a_signed ? DType::I8 : DType::U8, g.b_type = c.b_signed ? DType::I8 : DType::U8, g.c_type = DType::I32;
   g.a = a.data(), g.b = b.data(), g.c = y.data();
   g.a_m_stride = c.k, g.b_n_stride = c.b_transposed ? c.k : 1, g.ldc = c.n;
   const std::int64_t step = c.b_transposed ? 1 : c.n;
@@ -52,15 +53,13 @@ void check_product(const ByteKernels& kernels, const ByteCase& c, int threads, s
     g.contracted[0] = {c.k, 1, step, 0};
   }
   if (c.batch > 1) g.num_outer = 1, g.outer[0] = {c.batch, c.m * c.k, c.n * c.k, c.m * c.n};
-  const ByteGemmPlan plan = kernels.plan(g, threads);
+  const MatmulPlan plan = plan_matmul(&kernel, g, threads);
   struct alignas(64) Line {
     std::byte bytes[64];
   };
-  std::vector<Line> codes(static_cast<std::size_t>(plan.packed_a_bytes) / 64 + 1),
-      panel(static_cast<std::size_t>(plan.panel_bytes) / 64 + 1);
-  g.quants = codes[0].bytes;
-  for (std::int64_t i = 0; i < plan.pack_chunks; ++i) kernels.pack(g, plan, i);
-  for (std::int64_t i = plan.chunks - 1; i >= 0; --i) kernels.run(g, plan, i, panel[0].bytes);
+  std::vector<Line> packed(static_cast<std::size_t>(plan.pack_bytes) / 64 + 1), scratch(plan.scratch_bytes / 64 + 1);
+  for (std::int64_t i = 0; i < plan.pack_chunks; ++i) pack_matmul(&kernel, g, plan, i, packed.data());
+  for (std::int64_t i = plan.chunks - 1; i >= 0; --i) run_matmul(&kernel, g, plan, i, packed.data(), scratch.data());
   const auto number = [](std::uint8_t v, bool is_signed) {
     return is_signed ? static_cast<std::int64_t>(static_cast<std::int8_t>(v)) : static_cast<std::int64_t>(v);
   };
@@ -92,7 +91,7 @@ TEST_CASE("products of bytes are exact by every instruction set") {
     for (const Int8Matmul way : int8_matmul(isa)) {
       CAPTURE(isa_name(isa));
       CAPTURE(static_cast<int>(way));
-      const ByteKernels& kernels = byte_kernels(isa, way);
+      const MatmulKernel& kernel = byte_kernel(isa, way);
       for (const bool a_signed : {true, false})
         for (const bool b_signed : {true, false})
           for (const bool transposed : {true, false})
@@ -111,7 +110,7 @@ TEST_CASE("products of bytes are exact by every instruction set") {
                                       ByteCase{40, 35, 1100, a_signed, b_signed, transposed},
                                       ByteCase{16, 48, 0, a_signed, b_signed, transposed}})
               for (const int threads : {1, 3, kFinestTiling})
-                if (share.next()) check_product(kernels, c, threads, compared);
+                if (share.next()) check_product(kernel, c, threads, compared);
     }
   }
   CHECK(compared > 20000);  // of a fourth of the cases, or of an eighth under the sanitizers

@@ -8,7 +8,7 @@
 #include <bit>
 
 #include "rlx/tensor/half.h"
-#include "tests/unit/cpu/kernel_test.h"
+#include "tests/unit/cpu/matmul/packed_matmul.h"
 
 namespace rlx::cpu::test {
 namespace {
@@ -159,17 +159,11 @@ TEST_CASE("strips: decoded numbers are those of the blocks, bit for bit") {
 // x times the interleaved weights, with all chunks in reverse order.
 void multiply(const InterleavedSet& set, const Encoded& e, const Buffer& x, std::int64_t m, Buffer& c, int threads,
               const GemmEpilogue& epilogue = {}) {
-  InterleavedGemm g;
-  g.m = m, g.n = e.op.n, g.k = e.op.k, g.kind = interleaved_panels_of(e.op.form)->kind;
-  g.a = x.data(), g.lda = g.k, g.panels = e.panels, g.c = c.data(), g.ldc = g.n, g.epilogue = epilogue;
-  const InterleavedPlan plan = set.kernels->plan(g, threads);
-  REQUIRE(plan.packed_a_bytes > 0);
-  Buffer codes(plan.packed_a_bytes / 4 + 1);
-  g.quants = reinterpret_cast<std::int32_t*>(codes.data());
-  for (std::int64_t i = plan.quantize_chunks; i-- > 0;) set.kernels->quantize(g, plan, i);
-  for (std::int64_t i = plan.chunks; i-- > 0;) set.kernels->run(g, plan, i);
+  MatmulOperands p = packed_b_operands(m, e.op.n, e.op.k);
+  p.b_blocks = interleaved_panels_of(e.op.form)->kind;
+  p.a = x.data(), p.b = e.panels, p.c = c.data(), p.epilogue = epilogue;
+  run_packed(set.kernels->matmul, p, threads);
   CHECK(c.intact());
-  CHECK(codes.intact());
 }
 
 // The error bound of quant/interleaved_kernels.h, for F32 sums in the order given there.
