@@ -84,6 +84,24 @@ def sigmoid_slopes(x):
     return d, d * (sigmoid(-x) - sigmoid(x))
 
 
+def bell(x):
+    return mp.exp(-x * x) * 2 / mp.sqrt(mp.pi)
+
+
+def erfinv_slopes(x):
+    y = mp.erfinv(x)
+    s = 1 / bell(y)
+    return s, 2 * y * s * s
+
+
+def normal(x):
+    return mp.exp(-x * x / 2) / mp.sqrt(2 * mp.pi)
+
+
+def normal_below(x):
+    return mp.erfc(-x / mp.sqrt(2)) / 2
+
+
 ln2 = lambda: mp.log(2)
 NAN, INF = math.nan, math.inf
 # name: f, (f', f''), special points {x: (f, f', f'')}, points around which branches are
@@ -173,6 +191,30 @@ FUNCTIONS = {
         {-INF: (-1.0, 0.0, 0.0), INF: (INF, 1.0, 0.0)},
         [],
     ),
+    "erf": (
+        mp.erf,
+        lambda x: (bell(x), -2 * x * bell(x)),
+        {-INF: (-1.0, 0.0, 0.0), INF: (1.0, 0.0, -0.0)},
+        [0.5, 0.9, 1, 4, 5.95],
+    ),
+    "erfc": (
+        mp.erfc,
+        lambda x: (-bell(x), 2 * x * bell(x)),
+        {-INF: (2.0, -0.0, -0.0), INF: (0.0, -0.0, 0.0)},
+        [0.5, 3.88, 5.5, 9.2, 10.05, 26.5, 27.2],
+    ),
+    "erfinv": (
+        mp.erfinv,
+        erfinv_slopes,
+        {-1.0: (-INF, INF, -INF), 1.0: (INF, INF, INF)},
+        [0.5, 0.99663, 0.998, 0.99999994, 0.9999999, 0.99999999999],
+    ),
+    "gelu": (
+        lambda x: x * normal_below(x),
+        lambda x: (normal_below(x) + x * normal(x), normal(x) * (2 - x * x)),
+        {-INF: (-0.0, NAN, NAN), INF: (INF, 1.0, NAN)},
+        [0.8, 1, 5.5, 14.4, 38.4],
+    ),
 }
 POSITIVE = {"log", "log2", "log10"}
 
@@ -194,7 +236,10 @@ def points(name, special, branches):
     for b in (*branches, 709.78, -745.1, -708.3):
         for s in (1, -1):
             doubles += [b * s, math.nextafter(b * s, INF), math.nextafter(b * s, -INF)]
-    if name in ("acosh", "atanh"):  # more within the domain
+    if name in ("erf", "erfc", "gelu"):  # most of what they do is near 0
+        floats += [to_f32(rng.uniform(-5, 5)) for _ in range(40)]
+        doubles += [rng.uniform(-span, span) for span in (6, 30) for _ in range(40)]
+    if name in ("acosh", "atanh", "erfinv"):  # more within the domain
         inside = (lambda x: 1 + abs(x)) if name == "acosh" else (lambda x: x / (1 + abs(x)))
         floats += [to_f32(inside(x)) for x in floats if math.isfinite(x)]
         doubles += [inside(x) for x in doubles]
@@ -213,8 +258,8 @@ def points(name, special, branches):
 
 
 def defined(name, x):
-    least = {"log1p": -1, "log": 0, "log2": 0, "log10": 0, "acosh": 1, "atanh": -1}.get(name, -INF)
-    return least <= x <= {"atanh": 1}.get(name, INF)
+    least = {"log1p": -1, "log": 0, "log2": 0, "log10": 0, "acosh": 1, "atanh": -1, "erfinv": -1}.get(name, -INF)
+    return least <= x <= {"atanh": 1, "erfinv": 1}.get(name, INF)
 
 
 def line(name, x, f, slopes):
@@ -258,6 +303,9 @@ def write(name):
         "tanh",
         "log_sigmoid",
         "elu",
+        "erf",
+        "erfc",
+        "gelu",
     ):
         floats = [x for x in floats if abs(x) < 2000]
         doubles = [x for x in doubles if abs(x) < 2000]

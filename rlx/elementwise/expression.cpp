@@ -63,6 +63,7 @@ double applied(const Node& n, double a, double b, double c) {
     case Op::Exp: return std::exp(a);
     case Op::Log: return std::log(a);
     case Op::Log1p: return std::log1p(a);
+    case Op::Erf: return std::erf(a);
   }
   return 0;
 }

@@ -47,7 +47,8 @@ enum class Op : std::uint8_t {
   ToF64,
   Exp,  // the language's own, in targets where it is accurate
   Log,
-  Log1p
+  Log1p,
+  Erf  // of F64
 };
 /// The number of operands.
 int arity(Op op);

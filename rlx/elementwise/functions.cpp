@@ -16,6 +16,7 @@ struct Lane<Symbol<S, T>> {
   using Scalar = S;
   static constexpr bool kFused = false, kExact = false, kSplitHasLimits = false;
   static constexpr bool kWider = T::kWider && sizeof(S) == 4, kNative = T::kNative;
+  static constexpr int kLookup = 0;
   static constexpr S kInf = std::numeric_limits<S>::infinity(), kNan = std::numeric_limits<S>::quiet_NaN();
 };
 template <class V>

@@ -22,6 +22,10 @@
   X(Softplus, softplus, 2, 2, 3, 0.25, 2.5)      \
   X(LogSigmoid, log_sigmoid, 2, 2, 3, 0.25, 2.5) \
   X(Mish, mish, 4, 4.4, 4.4, 0.6, 2.5)           \
-  X(GeluApprox, gelu_approx, 3, 3, 4, 0.25, 1.2)
+  X(GeluApprox, gelu_approx, 3, 3, 4, 0.25, 1.2) \
+  X(Erf, erf, 1.5, 1.2, 2, 0.25, 2.5)            \
+  X(Erfc, erfc, 2, 2.8, 4, 0.6, 2.5)             \
+  X(Erfinv, erfinv, 4, 4, 4, 0.6, 2.5)           \
+  X(Gelu, gelu, 2.5, 3.4, 4, 0.25, 2.5)
 /// Functions of one operand and a parameter.
 #define RLX_FOR_EACH_FORMULA_WITH_PARAMETER(X) X(Elu, elu, 1.6, 1.8, 2, 0.25, 1.2)

@@ -22,6 +22,7 @@ template <>
 struct Lane<double> {
   using Scalar = double;
   static constexpr bool kFused = false, kWider = false, kExact = true, kNative = false, kSplitHasLimits = false;
+  static constexpr int kLookup = 0;
   static constexpr double kInf = std::numeric_limits<double>::infinity();
   static constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 };

@@ -12,7 +12,7 @@ namespace rlx::elementwise {
 struct Portable {
   static constexpr bool kWider = false, kNative = false;
 };
-/// XLA: F32 and F64, with exponentials and logarithms of its own.
+/// XLA: F32 and F64, with exponentials and logarithms of its own, and erf of F64.
 struct Xla {
   static constexpr bool kWider = true, kNative = true;
 };
@@ -125,6 +125,7 @@ struct Split {
   V m, n;
 };
 RLX_SYMBOL Split<Symbol<S, T>> split(Symbol<S, T> x) { return {symbol(Op::Mantissa, x), symbol(Op::Exponent, x)}; }
+RLX_SYMBOL Split<Symbol<S, T>> split_normal(Symbol<S, T> x) { return split(x); }
 template <class V>
 struct NearestInteger {
   V value;
@@ -133,6 +134,7 @@ RLX_SYMBOL NearestInteger<Symbol<S, T>> round_product(Symbol<S, T> x, S c) { ret
 RLX_SYMBOL auto native_exp(Symbol<S, T> x) { return symbol(Op::Exp, x); }
 RLX_SYMBOL auto native_log(Symbol<S, T> x) { return symbol(Op::Log, x); }
 RLX_SYMBOL auto native_log1p(Symbol<S, T> x) { return symbol(Op::Log1p, x); }
+RLX_SYMBOL auto native_erf(Symbol<S, T> x) { return symbol(Op::Erf, x); }
 /// f of x in double, rounded.
 template <class T, class F>
 Symbol<float, T> in_double(Symbol<float, T> x, F f) {

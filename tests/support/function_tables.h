@@ -29,8 +29,9 @@ FunctionTable function_table(std::string_view name);
 /// two is NaN, infinite or a zero of the other sign and the other is not the same.
 double ulps_from(DType t, double got, const ExactNumber& want);
 
-/// What the error of gelu_approx in F64 may be beyond that of its formula: its definition rounds u = 1.6 (x + 0.04
-/// x^3), of which a unit in the last place changes the result by |u| of them. 0 for other functions.
+/// What the error of a function in F64 may be beyond that of its formula. The definition of gelu_approx rounds u = 1.6
+/// (x + 0.04 x^3), of which a unit in the last place changes the result by |u| of them. The definition of gelu rounds
+/// x / sqrt(2), whose unit changes e^(-x^2 / 2) by x^2 of them. 0 for other functions.
 double rounding_of_definition(std::string_view name, double x);
 
 }  // namespace rlx::test

@@ -14,7 +14,6 @@
 
 #include "rlx/backends/cpu/intrinsics.h"
 #include "rlx/backends/cpu/kernels.h"
-#include "rlx/ir/math/erfinv_fit.h"
 
 // GCC notes that vectors wider than the baseline change the calling convention. All such calls are inlined here.
 #pragma GCC diagnostic push

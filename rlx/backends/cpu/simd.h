@@ -40,6 +40,7 @@ struct Lane<VF> {
   using Scalar = float;
   static constexpr bool kFused = RLX_ISA_ID >= 2, kWider = true, kExact = true, kNative = false;
   static constexpr bool kSplitHasLimits = false;
+  static constexpr int kLookup = RLX_ISA_ID == 3 ? 32 : RLX_ISA_ID == 2 ? 8 : 0;
   static constexpr float kInf = __builtin_huge_valf(), kNan = __builtin_nanf("");
 };
 template <>
@@ -47,6 +48,7 @@ struct Lane<VD> {
   using Scalar = double;
   static constexpr bool kFused = RLX_ISA_ID >= 2, kWider = false, kExact = true, kNative = false;
   static constexpr bool kSplitHasLimits = RLX_ISA_ID == 3;
+  static constexpr int kLookup = RLX_ISA_ID == 3 ? 16 : 0;
   static constexpr double kInf = __builtin_huge_val(), kNan = __builtin_nan("");
 };
 template <class V>
@@ -212,20 +214,21 @@ RLX_INLINE void store_stream(float* p, VF v) {
 }
 
 #if RLX_ISA_ID == 2 || RLX_ISA_ID == 3
-/// table[index mod kCount] per lane. The table is aligned and has 32 (AVX-512) or 8 (AVX2) entries.
+/// table[index mod kCount] per lane. The table is aligned.
 template <int kCount>
-RLX_INLINE VF lookup(const float* table, VI index) {
+RLX_INLINE VF lookup(const float (&table)[kCount], VI index) {
+  static_assert(kCount == Lane<VF>::kLookup);
 #if RLX_ISA_ID == 3
-  static_assert(kCount == 32);
   return reinterpret_cast<VF>(_mm512_permutex2var_ps(reinterpret_cast<__m512>(load(table)),
                                                      reinterpret_cast<__m512i>(index),
                                                      reinterpret_cast<__m512>(load(table + 16))));
 #else
-  static_assert(kCount == 8);
   return reinterpret_cast<VF>(
       _mm256_permutevar8x32_ps(reinterpret_cast<__m256>(load(table)), reinterpret_cast<__m256i>(index)));
 #endif
 }
+/// Bits as the index of a lookup.
+RLX_INLINE VI index_bits(VF v) { return as_i(v); }
 #endif
 
 /// Orders earlier non-temporal stores before later stores.
@@ -577,6 +580,16 @@ RLX_INLINE Split<VF> split(VF x) {
   const VU bits = reinterpret_cast<VU>(scaled);  // unsigned: negative x and NaN wrap
   const VI e = reinterpret_cast<VI>(bits - 0x3f3504f3U) >> 23;
   return {reinterpret_cast<VF>(bits - (reinterpret_cast<VU>(e) << 23)), to_f(e - (tiny & 23))};
+}
+/// `split` of normal x > 0, in fewer steps.
+RLX_INLINE Split<VF> split_normal(VF x) {
+  const VU bits = reinterpret_cast<VU>(x);
+  const VI e = reinterpret_cast<VI>(bits - 0x3f3504f3U) >> 23;
+  return {reinterpret_cast<VF>(bits - (reinterpret_cast<VU>(e) << 23)), to_f(e)};
+}
+template <int kBits>
+RLX_INLINE VF without_low_bits(VF x) {
+  return as_f(as_i(x) & ~((1 << kBits) - 1));
 }
 
 }  // namespace rlx::cpu::RLX_ISA

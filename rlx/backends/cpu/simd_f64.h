@@ -246,6 +246,16 @@ RLX_INLINE VD inverse(VD b) {
 #endif
 }
 
+#if RLX_ISA_ID == 3
+/// table[index mod 16] per lane. The table is aligned.
+RLX_INLINE VD lookup(const double (&table)[16], VL index) {
+  return reinterpret_cast<VD>(
+      _mm512_permutex2var_pd(_mm512_load_pd(table), reinterpret_cast<__m512i>(index), _mm512_load_pd(table + 8)));
+}
+/// Bits as the index of a lookup.
+RLX_INLINE VL index_bits(VD v) { return bits_d(v); }
+#endif
+
 /// y with the lanes of `mask` replaced by f(lane).
 template <class F>
 RLX_INLINE VD replace_lanes(VM mask, VD y, F&& f) {

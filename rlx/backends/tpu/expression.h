@@ -85,17 +85,11 @@ inline Term expm1(const Term& x) { return formula("expm1", x); }
 inline Term log1p(const Term& x) { return formula("log1p", x); }
 inline Term sinh(const Term& x) { return formula("sinh", x); }
 inline Term cosh(const Term& x) { return formula("cosh", x); }
-Term erf(const Term& x);
-Term erfinv(const Term& x);
 Term cbrt(const Term& x);
-Term gelu(const Term& x);
 Term atan(const Term& x);
-/// erfc(x) for x >= 0, F64.
-Term erfc_f64(const Term& x);
 
 // -- the same from special.cpp, as in the function tables --
 
-Term erfc(const Term& x);
 Term lgamma(const Term& x);
 Term digamma(const Term& x);
 Term polygamma(const Term& x, double order);

@@ -18,11 +18,6 @@ Term zeta(const Term& q, double s) { return q.like(s).apply("chlo.zeta", q); }
 
 }  // namespace
 
-Term erfc(const Term& given) {
-  const Term x = given.to(DType::F64), tail = erfc_f64(abs(x));
-  return select(x < 0.0, 2.0 - tail, tail).to(given.dtype());
-}
-
 // Around its roots 1 and 2 it is the distance to them times a Chebyshev series, as CHLO has an absolute error relative
 // to 1 there.
 Term lgamma(const Term& given) {

@@ -19,8 +19,6 @@ std::span<const Helper> number_helpers();
 std::span<const Helper> formula_helpers();
 /// Exponentials, logarithms and functions made of them that are not formulas yet.
 std::span<const Helper> exponential_helpers();
-/// The error function and its family.
-std::span<const Helper> error_function_helpers();
 /// Circular functions and their inverses.
 std::span<const Helper> circular_helpers();
 /// Powers, roots and remainders.

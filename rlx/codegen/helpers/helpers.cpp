@@ -10,8 +10,8 @@ namespace rlx::codegen {
 namespace {
 
 const Helper& helper_of(std::string_view name) {
-  for (std::span<const Helper> part : {number_helpers(), formula_helpers(), exponential_helpers(),
-                                       error_function_helpers(), circular_helpers(), power_helpers(), word_helpers()})
+  for (std::span<const Helper> part : {number_helpers(), formula_helpers(), exponential_helpers(), circular_helpers(),
+                                       power_helpers(), word_helpers()})
     for (const Helper& h : part)
       if (h.name == name) return h;
   check(false, concat_text("a kernel calls the function ", name, ", which the WGSL library lacks"));

@@ -26,52 +26,25 @@ namespace {  // NOLINT(google-build-namespaces): see above
 RLX_HELPER(vanishing, { return x < -1000 ? -1000.0 : x; })
 RLX_HELPER(hard_sigmoid, { return x <= -3 ? 0.0 : x >= 3 ? 1.0 : (x + 3) / 6; })
 
-// The inverse of erf on [-1, 1], NaN outside. It starts with Giles, "Approximating the erfinv function" (GPU Computing
-// Gems, 2011), in single precision. Newton steps with Halley's correction follow: three, and up to seven within 2^-40
-// of an end. Near the ends 1 - |x| is exact, and erfc keeps the digits that erf loses.
-RLX_HELPER(erfinv, {
-  const double a = fabs(x);
-  if (!(a < 1)) return a == 1 ? x * HUGE_VAL : NAN;
-  const double w = -log1p(-a * a);
-  double y = 0;
-  if (w < 5) {
-    const double v = w - 2.5;
-    y = 2.81022636e-08;
-    y = 3.43273939e-07 + y * v;
-    y = -3.5233877e-06 + y * v;
-    y = -4.39150654e-06 + y * v;
-    y = 0.00021858087 + y * v;
-    y = -0.00125372503 + y * v;
-    y = -0.00417768164 + y * v;
-    y = 0.246640727 + y * v;
-    y = 1.50140941 + y * v;
-  } else {
-    const double v = sqrt(w) - 3;
-    y = -0.000200214257;
-    y = 0.000100950558 + y * v;
-    y = 0.00134934322 + y * v;
-    y = -0.00367342844 + y * v;
-    y = 0.00573950773 + y * v;
-    y = -0.0076224613 + y * v;
-    y = 0.00943887047 + y * v;
-    y = 1.00167406 + y * v;
-    y = 2.83297682 + y * v;
-  }
-  y = y * a;
-  for (int i = 0; i < 7; ++i) {
-    const double e = a < 0.5 ? erf(y) - a : (1 - a) - erfc(y);
-    const double step = e * 0.88622692545275801 * exp(y * y);
-    y = y - step / (1 + y * step);
-  }
-  return x < 0 ? -y : a == 0 ? x : y;
-})
-
 #undef RLX_HELPER
 
 // Texts alone: rlx/elementwise computes these.
 constexpr std::string_view sigmoid_in_c = "double sigmoid(double x) { return 1 / (1 + exp(-x)); }";
 constexpr std::string_view softplus_in_c =
     "double softplus(double x) { return (x <= 0 ? 0.0 : x) + log1p(exp(-fabs(x))); }";
+// It starts with Giles, "Approximating the erfinv function" (GPU Computing Gems, 2011), in single precision. Newton
+// steps with Halley's correction follow. Near the ends 1 - |x| is exact, and erfc keeps the digits that erf loses.
+constexpr std::string_view erfinv_in_c =
+    "double erfinv(double x) { const double a = fabs(x); if (!(a < 1)) return a == 1 ? x * HUGE_VAL : "
+    "NAN; const double w = -log1p(-a * a); double y = 0; if (w < 5) { const double v = w - 2.5; y = "
+    "2.81022636e-08; y = 3.43273939e-07 + y * v; y = -3.5233877e-06 + y * v; y = -4.39150654e-06 + y * "
+    "v; y = 0.00021858087 + y * v; y = -0.00125372503 + y * v; y = -0.00417768164 + y * v; y = "
+    "0.246640727 + y * v; y = 1.50140941 + y * v; } else { const double v = sqrt(w) - 3; y = "
+    "-0.000200214257; y = 0.000100950558 + y * v; y = 0.00134934322 + y * v; y = -0.00367342844 + y * v; "
+    "y = 0.00573950773 + y * v; y = -0.0076224613 + y * v; y = 0.00943887047 + y * v; y = 1.00167406 + y "
+    "* v; y = 2.83297682 + y * v; } y = y * a; for (int i = 0; i < 7; ++i) { const double e = a < 0.5 ? "
+    "erf(y) - a : (1 - a) - erfc(y); const double step = e * 0.88622692545275801 * exp(y * y); y = y - "
+    "step / (1 + y * step); } return x < 0 ? -y : a == 0 ? x : y; }";
 
 constexpr std::string_view kFunctionHelpers[] = {sigmoid_in_c, softplus_in_c, vanishing_in_c, hard_sigmoid_in_c,
                                                  erfinv_in_c};
@@ -214,7 +187,7 @@ using K = ActivationKind;
 constexpr FunctionRow kFunctionTable[] = {
     {.fn = K::Gelu,
      .dtypes = kFnF,
-     RLX_REAL(0.5 * vanishing(x) * erfc(-x * 0.70710678118654752440)),
+     RLX_FORMULA(gelu, 0.5 * vanishing(x) * erfc(-x * 0.70710678118654752440)),
      .derivative = d_gelu,
      .f16 = F16Range::Keeps,
      .flops = 12},
@@ -369,7 +342,7 @@ constexpr FunctionRow kFunctionTable[] = {
      .flops = 9},
     {.fn = K::Erf,
      .dtypes = kFnF,
-     RLX_REAL(erf(x)),
+     RLX_FORMULA(erf, erf(x)),
      RLX_DERIVATIVE(s.ct*(bell(s) * (2 * std::numbers::inv_sqrtpi))),
      .f16 = F16Range::Keeps,
      .flops = 12},
@@ -527,14 +500,14 @@ constexpr FunctionRow kFunctionTable[] = {
     {.fn = K::Trunc, .dtypes = kFnF, RLX_REAL(trunc(x)), .derivative = kFlat, .f16 = F16Range::Keeps, .flops = 1},
     {.fn = K::Erfinv,
      .dtypes = kFnF,
-     RLX_REAL(erfinv(x)),
+     RLX_FORMULA(erfinv, erfinv(x)),
      RLX_DERIVATIVE(s.ct*(s.g.exp(s.y* s.y) * (0.5 / std::numbers::inv_sqrtpi))),
      .f16 = F16Range::Keeps,
      .flops = 60,
      .fill = Fill::Unit},
     {.fn = K::Erfc,
      .dtypes = kFnF,
-     RLX_REAL(erfc(x)),
+     RLX_FORMULA(erfc, erfc(x)),
      RLX_DERIVATIVE(s.ct*(bell(s) * (-2 * std::numbers::inv_sqrtpi))),
      .f16 = F16Range::Keeps,
      .flops = 14},

@@ -37,11 +37,7 @@ double f64_cost(ActivationKind fn) {
     case A::Atan:
     case A::Sin:
     case A::Cos: return 1.2;
-    case A::Gelu:
     case A::Tan:
-    case A::Erf:
-    case A::Erfc:
-    case A::Erfinv:
     case A::Cbrt:
     case A::Sinc: return 2.5;
     default: return 0;

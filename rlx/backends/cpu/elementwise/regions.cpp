@@ -52,7 +52,6 @@ std::optional<TapeOp> float_op(const ops::Activation& op) {
   case A::Kind: return TapeOp::Kind;
     RLX_FOR_EACH_FORMULA(RLX_CASE)
 #undef RLX_CASE
-    case A::Gelu: return TapeOp::Gelu;
     case A::Relu: return TapeOp::Relu;
     case A::Sqrt: return TapeOp::Sqrt;
     case A::Rsqrt: return TapeOp::Rsqrt;
@@ -68,13 +67,10 @@ std::optional<TapeOp> float_op(const ops::Activation& op) {
     case A::Ceil: return TapeOp::Ceil;
     case A::Sign: return TapeOp::Sign;
     case A::Elu: return TapeOp::Elu;
-    case A::Erf: return TapeOp::Erf;
     case A::HardSwish: return TapeOp::HardSwish;
     case A::HardSigmoid: return TapeOp::HardSigmoid;
     case A::Softsign: return TapeOp::Softsign;
     case A::Square: return TapeOp::Square;
-    case A::Erfc: return TapeOp::Erfc;
-    case A::Erfinv: return TapeOp::Erfinv;
     case A::Lgamma: return TapeOp::Lgamma;
     case A::Asin: return TapeOp::Asin;
     case A::Acos: return TapeOp::Acos;
@@ -161,15 +157,11 @@ double op_cost(TapeOp op) {
   case TapeOp::Kind: return cost_f32;
     RLX_FOR_EACH_FORMULA(RLX_CASE)
 #undef RLX_CASE
-    case TapeOp::Gelu:
-    case TapeOp::Erf:
     case TapeOp::Elu:
     case TapeOp::Sin:
     case TapeOp::Asin:
     case TapeOp::Acos:
     case TapeOp::Cos: return 0.25;
-    case TapeOp::Erfc:
-    case TapeOp::Erfinv:
     case TapeOp::Cbrt:
     case TapeOp::LogAddExp:
     case TapeOp::Tan:

@@ -31,7 +31,6 @@ Term real_function(const Term& x, ActivationKind fn, bool own, const FunctionPar
     RLX_FOR_EACH_FORMULA(RLX_CASE)
     RLX_FOR_EACH_FORMULA_WITH_PARAMETER(RLX_CASE)
 #undef RLX_CASE
-    case K::Gelu: return gelu(x);
     case K::Relu: return max(x, 0.0);
     case K::Sqrt: return sqrt(x);
     case K::Rsqrt: return x.apply("rsqrt");
@@ -46,7 +45,6 @@ Term real_function(const Term& x, ActivationKind fn, bool own, const FunctionPar
     case K::Floor: return x.apply("floor");
     case K::Ceil: return x.apply("ceil");
     case K::Sign: return x.apply("sign");
-    case K::Erf: return erf(x);
     case K::HardSwish: return max(x, -3.0) * hard_sigmoid(x);
     case K::HardSigmoid: return own ? hard_sigmoid(x) : hard_sigmoid(x, p);
     case K::Softsign: {
@@ -59,8 +57,6 @@ Term real_function(const Term& x, ActivationKind fn, bool own, const FunctionPar
     case K::Acos: return atan2(sqrt((1.0 - x) * (x + 1.0)), x);
     case K::Cbrt: return cbrt(x);
     case K::Trunc: return select(x < 0.0, x.apply("ceil"), x.apply("floor"));
-    case K::Erfinv: return erfinv(x);
-    case K::Erfc: return erfc(x);
     case K::Lgamma: return lgamma(x);
     case K::Digamma: return digamma(x);
     case K::Polygamma: return polygamma(x, p.alpha);
