@@ -175,7 +175,7 @@ void run_packed_chunk(const MatmulKernel& kernel, const MatmulOperands& p, const
         call.adds_chains = k0 > 0;
         if (k - k0 <= kSumBlock) call.scale = scale, call.bias = bias;
         tile[rows - 1](call);
-        call.ahead += ceil_div(kSumBlock, ahead.every) * ahead.step;
+        if (call.ahead != nullptr) call.ahead += ceil_div(kSumBlock, ahead.every) * ahead.step;
         k0 += kSumBlock;
       } while (k0 < k);
       if (!direct) kernel.store(p, beside, nr, m, rows, n0, cols, 0);
