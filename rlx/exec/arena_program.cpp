@@ -100,6 +100,10 @@ class ArenaInstance final : public PartitionedInstance {
   }
 
  private:
+  // The caller's stream follows the last writers of their states and the last users of their arenas.
+  void follow_caller() override {
+    each_open([&](std::uint32_t d) { streams_.order(home_, d); });
+  }
   void change_bindings() override {
     divide_states();
     bring_weights();
@@ -289,6 +293,12 @@ class ArenaInstance final : public PartitionedInstance {
     const Value from = lir_.graph.node(id).inputs[0];
     const std::uint32_t source = lir_.plan.node_device(from.node), target = lir_.plan.node_device(id);
     copy_between(place(from, source), source, place(Value(id), target), target);
+  }
+
+  template <class F>
+  void each_open(const F& f) {
+    for (std::uint32_t d = 0; d < streams_.count(); ++d)
+      if (streams_.is_open(d)) f(d);
   }
 
   void drive(NodeId id) {

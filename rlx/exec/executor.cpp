@@ -37,8 +37,7 @@ Event PartitionedInstance::submit(const RunArguments& a, Stream& stream) {
   run_ = &a;
   RunStreams::Run run(streams_, stream);  // also orders our work between the partitions
   if (a.times) a.times->clear();
-  // The caller's stream follows the last writers of their states and the last users of their arenas.
-  each_open([&](std::uint32_t d) { streams_.order(home_, d); });
+  follow_caller();
   if (a.binding_generation != binding_generation_) change_bindings();
   binding_generation_ = a.binding_generation;
   const Release released{*this};

@@ -58,6 +58,7 @@ class PartitionedInstance : public Instance {
   PartitionedInstance(const PartitionedExecutable& exe, const LirModule& program, OpenDevice& device);
 
   /// The parts of a run, with its arguments in `run_`.
+  virtual void follow_caller() = 0;    // orders devices after the caller's earlier work
   virtual void change_bindings() = 0;  // weights or states are not those of the last run
   virtual void begin() {}
   virtual void run_partition(std::size_t p, const StepRange& steps) = 0;
@@ -86,12 +87,6 @@ class PartitionedInstance : public Instance {
     }
     run_->times->push_back({id, std::chrono::duration<double, std::nano>(Clock::now() - start).count()});
   }
-  template <class F>
-  void each_open(const F& f) {
-    for (std::uint32_t d = 0; d < streams_.count(); ++d)
-      if (streams_.is_open(d)) f(d);
-  }
-
   using Clock = std::chrono::steady_clock;
   const LirModule& lir_;
   const std::uint32_t home_;

@@ -68,6 +68,11 @@ class ValueInstance final : public PartitionedInstance {
   }
 
  private:
+  // The caller's stream follows the last writers of their states. Other devices need no order: an order also takes over
+  // failures, and a host's stream waits for it.
+  void follow_caller() override {
+    for (std::uint32_t d : state_devices_) streams_.order(home_, d);
+  }
   void change_bindings() override {
     for (Side& s : sides_) s.weights.clear();
   }

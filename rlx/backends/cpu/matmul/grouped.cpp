@@ -265,10 +265,15 @@ void lower_generic(LowerContext& c) {
   });
 }
 
+// Panels of a record; bf16 pairs have a record of another kind.
+bool is_packed_b(const PackedLayout& layout) {
+  const std::optional<Panels> panels = panels_of(layout);
+  return panels && panels->type != PackedBType::BF16Pairs;
+}
 bool is_packed(const Graph& g, NodeId id) { return !packed_layout_of(g, g.node(id).inputs[1]).empty(); }
 const char* packed_groups_refuse(const Graph& g, NodeId id, bool interleaved) {
   const PackedLayout& layout = packed_layout_of(g, g.node(id).inputs[1]);
-  if (interleaved ? !interleaved_panels_of(layout) : !panels_of(layout))
+  if (interleaved ? !interleaved_panels_of(layout) : !is_packed_b(layout))
     return interleaved ? "its weights are not in the interleaved block-quantized layout"
                        : "its weights are not packed B tiles";
   return refuse_unless(in_dtype(g, id, 0) == DType::F32, "its operands and results are not all f32");
@@ -286,7 +291,7 @@ std::optional<PackedLayout> groups_packed_layout(const KernelTable& kernels, con
 }
 bool groups_read_packed(const Graph& g, NodeId id, int operand, const PackedLayout& layout) {
   return operand == 1 && g.node(id).op.as<ops::GroupedDot>().fn == GroupedKind::Rows &&
-         (panels_of(layout) || interleaved_panels_of(layout));
+         (is_packed_b(layout) || interleaved_panels_of(layout));
 }
 
 const char* f32_refuses(const Graph& g, NodeId id) {

@@ -90,8 +90,9 @@ void add_product(LowerContext& c, MatmulStep& s, const MatmulEstimate& estimate)
   s.scratch = c.scratch(s.plan.scratch_bytes);
   if (s.plan.pack_bytes > 0) {
     const auto bytes = static_cast<std::size_t>(s.plan.pack_bytes);
-    // Steps of training have many F32 matmuls that do not wait for each other: memory of their own. So have bytes.
-    if ((p.a_type == DType::F32 && !p.b_packed) || is_byte(p.a_type))
+    // Steps of training have many F32 matmuls that do not wait for each other: memory of their own. So have words of
+    // bytes.
+    if ((p.a_type == DType::F32 && !p.b_packed) || (is_byte(p.a_type) && p.c_type == DType::I32))
       s.packed = c.workspace(bytes);
     else
       s.common = c.common(bytes);

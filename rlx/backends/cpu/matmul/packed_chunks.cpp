@@ -155,7 +155,7 @@ void run_packed_chunk(const MatmulKernel& kernel, const MatmulOperands& p, const
     const float* const bias = direct && p.epilogue.bias != nullptr ? p.epilogue.bias + n0 : nullptr;
     for (std::int64_t block = 0; block < split.count; ++block) {
       const std::int64_t m = m0 + split.start(block), rows = split.rows(block);
-      char* const c = static_cast<char*>(p.c) + (m * p.ldc + n0) * sum;  // where C has the type of sums
+      char* const c = at_bytes(p.c, c_has_sums ? (m * p.ldc + n0) * sum : 0);
       // The lines of C that this tile will write arrive during the arithmetic. Outputs larger than L2 gain 3 to 8 %
       // (Zen 4).
       if (c_has_sums) {
