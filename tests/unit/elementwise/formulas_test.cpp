@@ -77,9 +77,11 @@ bool cancels(ActivationKind fn) {
   return std::find(std::begin(kCancel), std::end(kCancel), fn) != std::end(kCancel);
 }
 
-/// The rules of erf and erfc round x^2, of which a unit in the last place changes e^(-x^2) by x^2 of them.
+/// The rules of erf and erfc round x^2, of which a unit in the last place changes e^(-x^2) by x^2 of them. Beyond 746,
+/// where that is 0, nothing is allowed.
 double rounding_of_rule(ActivationKind fn, double x) {
-  return fn == ActivationKind::Erf || fn == ActivationKind::Erfc ? x * x : 0;
+  const double square = x * x;
+  return (fn == ActivationKind::Erf || fn == ActivationKind::Erfc) && square < 746 ? square : 0;
 }
 
 template <class F>
