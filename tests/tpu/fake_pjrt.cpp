@@ -319,7 +319,7 @@ void fill() {
   put<abi::ExecutableDeserializeAndLoad>(), put<abi::BufferDestroy>(), put<abi::BufferIsDeleted>();
   put<abi::BufferToHostBuffer>(), put<abi::BufferReadyEvent>(), put<abi::BufferOpaquePointer>();
   put<abi::ExecutableGetCompiledMemoryStats>(), put<abi::ClientCreateViewOfDeviceBuffer>();
-  reset();
+  std::copy(std::begin(good), std::end(good), std::begin(table.functions));  // what a test has set before stays
 }
 
 void set(std::size_t index, FakeCall how, int code) {
